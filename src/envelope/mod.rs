@@ -1,0 +1,16 @@
+//! What travels: an id, headers, a payload and a routing slip. Data only: no threads, no I/O.
+//!
+//! An [`Envelope`] is laid out for the ring it waits in: with a 64-byte payload it is 128 bytes,
+//! two cache lines. What most envelopes do not have (headers, an expiry, a completion callback, a
+//! cause of death) stands in one box that is absent until needed.
+
+pub mod codec;
+pub mod headers;
+pub mod id;
+pub mod payload;
+pub mod slip;
+
+pub use headers::{HeaderError, Headers};
+pub use id::{EnvelopeId, IdGenerator};
+pub use payload::{Payload, PayloadError};
+pub use slip::{Route, Slip, SlipError};

@@ -1,0 +1,148 @@
+//! The one door to atomics, locks, threads and queues.
+//!
+//! Everything above imports synchronisation from here, never from `std::sync` or a queue crate, so
+//! that the models of `loom-tests` run the production code on loom's types (`--cfg loom` and the
+//! feature `loom`). Both bodies have the same names; only the ring differs: loom builds use
+//! concurrent-queue, the same stamped-slot algorithm with loom support.
+//!
+//! `hot_fence` is the one difference in behaviour. On the real ring a publish needs no fence: its
+//! push is a `SeqCst` read-modify-write (see `coord/README.md`, step P2). Loom treats `SeqCst`
+//! accesses as acquire-release, so loom builds put a fence where the single total order is used.
+
+#[cfg(not(all(loom, feature = "loom")))]
+mod imp {
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use std::thread::yield_now;
+
+    /// A bounded lock-free queue for many producers and consumers.
+    pub(crate) type Ring<T> = crossbeam_queue::ArrayQueue<T>;
+
+    /// Orders the push before the following load of the state word: nothing to do on the real ring.
+    #[inline(always)]
+    pub(crate) fn hot_fence() {}
+
+    /// Starts a named thread.
+    ///
+    /// # Errors
+    /// When the operating system refuses the thread.
+    pub(crate) fn spawn_thread(
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<JoinHandle> {
+        std::thread::Builder::new().name(name).spawn(body)
+    }
+
+    /// The handle of a started thread.
+    pub(crate) type JoinHandle = std::thread::JoinHandle<()>;
+
+    /// Waits on `condvar` for at most `timeout`; `None` waits without limit.
+    pub(crate) fn wait_on<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        timeout: Option<std::time::Duration>,
+    ) -> MutexGuard<'a, T> {
+        match timeout {
+            None => condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner),
+            Some(timeout) => {
+                condvar
+                    .wait_timeout(guard, timeout)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .0
+            }
+        }
+    }
+}
+
+#[cfg(all(loom, feature = "loom"))]
+mod imp {
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use loom::thread::yield_now;
+
+    /// The loom stand-in of the ring: the calls we use, on concurrent-queue.
+    #[derive(Debug)]
+    pub struct Ring<T>(concurrent_queue::ConcurrentQueue<T>);
+
+    impl<T> Ring<T> {
+        /// A ring with room for `capacity` values (at least 2: one is another algorithm there).
+        pub fn new(capacity: usize) -> Self {
+            Self(concurrent_queue::ConcurrentQueue::bounded(capacity.max(2)))
+        }
+        /// Pushes, or gives the value back when full.
+        pub fn push(&self, value: T) -> Result<(), T> {
+            self.0.push(value).map_err(concurrent_queue::PushError::into_inner)
+        }
+        /// Pops the oldest value.
+        pub fn pop(&self) -> Option<T> {
+            self.0.pop().ok()
+        }
+        /// Values inside.
+        pub fn len(&self) -> usize {
+            self.0.len()
+        }
+        /// Whether nothing is inside.
+        pub fn is_empty(&self) -> bool {
+            self.0.is_empty()
+        }
+        /// Whether no room is left.
+        pub fn is_full(&self) -> bool {
+            self.0.is_full()
+        }
+        /// The bound.
+        pub fn capacity(&self) -> usize {
+            self.0.capacity().unwrap_or(usize::MAX)
+        }
+    }
+
+    /// Orders the push before the following load of the state word.
+    pub(crate) fn hot_fence() {
+        fence(Ordering::SeqCst);
+    }
+
+    /// Starts a thread of the model.
+    ///
+    /// # Errors
+    /// Never in models.
+    pub(crate) fn spawn_thread(
+        _name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<JoinHandle> {
+        Ok(loom::thread::spawn(body))
+    }
+
+    /// The handle of a started thread.
+    pub(crate) type JoinHandle = loom::thread::JoinHandle<()>;
+
+    /// Waits on `condvar`. Time does not pass in models: a wake-up that a time-out would mask shows
+    /// as a deadlock.
+    pub(crate) fn wait_on<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        _timeout: Option<std::time::Duration>,
+    ) -> MutexGuard<'a, T> {
+        condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(loom, feature = "loom"))]
+pub use imp::Ring;
+#[cfg(not(all(loom, feature = "loom")))]
+pub(crate) use imp::Ring;
+pub(crate) use imp::{
+    AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex,
+    MutexGuard, Ordering, fence, hot_fence, spawn_thread, wait_on, yield_now,
+};
+
+pub(crate) use crossbeam_utils::CachePadded;
+
+/// Locks a mutex whose data stays consistent when a holder panics.
+///
+/// No user code ever runs under one of our locks, so poisoning carries no information.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

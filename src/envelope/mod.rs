@@ -11,6 +11,6 @@ pub mod payload;
 pub mod slip;
 
 pub use headers::{HeaderError, Headers};
-pub use id::{EnvelopeId, IdGenerator};
+pub use id::{EnvelopeId, EnvelopeIdError, IdGenerator};
 pub use payload::{Payload, PayloadError};
 pub use slip::{Route, Slip, SlipError};

@@ -39,6 +39,14 @@ impl Route {
         Self { bus, index }
     }
 
+    /// Makes routes without a bus. Only in fuzz targets, outside semver.
+    #[cfg(fuzzing)]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn for_fuzzing(bus: u16, index: u16) -> Self {
+        Self::new(bus, index)
+    }
+
     pub(crate) fn bus(self) -> u16 {
         self.bus
     }
@@ -58,7 +66,7 @@ impl fmt::Debug for Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlipError {
-    /// The route belongs to another bus than the hops already in the slip.
+    /// The route belongs to another bus than those already in the slip.
     #[error("the route belongs to another bus; make it with this bus's `route(name)`")]
     ForeignRoute,
     /// The slip already holds [`MAX_HOPS`] hops.
@@ -91,7 +99,7 @@ enum Place {
 /// ```
 #[derive(Clone)]
 pub struct Slip {
-    /// The bus that made the routes; zero while the slip is empty.
+    /// The bus that made the routes; without meaning while there are none.
     bus: u16,
     /// Remaining hops in the low half, valid entries from `route[len]` on in the high half.
     counts: u8,
@@ -112,7 +120,13 @@ impl Slip {
     /// An empty slip.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bus: 0, counts: 0, place: Place::Before, route: [0; INLINE_HOPS], long: None }
+        Self {
+            bus: 0,
+            counts: 0,
+            place: Place::Before,
+            route: [0; INLINE_HOPS],
+            long: None,
+        }
     }
 
     /// A slip that visits `routes` in the order given.
@@ -120,7 +134,8 @@ impl Slip {
     /// # Errors
     /// [`SlipError`] when the routes are of different buses, or too many.
     pub fn via(routes: impl IntoIterator<Item = Route>) -> Result<Self, SlipError> {
-        let routes: smallest::Buffer = routes.into_iter().collect();
+        // One more than a slip may hold is enough to refuse the rest.
+        let routes: smallest::Buffer = routes.into_iter().take(MAX_HOPS + 1).collect();
         let mut slip = Self::new();
         for route in routes.iter().rev() {
             slip.push(*route)?;
@@ -131,54 +146,32 @@ impl Slip {
     /// Puts `route` on top: it becomes the very next hop.
     ///
     /// # Errors
-    /// [`SlipError`] when the route is of another bus, or the slip is full.
+    /// [`SlipError`] when the route is of another bus, or the slip is full; it is then unchanged.
     pub fn push(&mut self, route: Route) -> Result<(), SlipError> {
-        if self.bus != 0 && self.bus != route.bus {
-            return Err(SlipError::ForeignRoute);
-        }
-        if self.remaining() >= MAX_HOPS {
-            return Err(SlipError::TooLong);
-        }
-        self.bus = route.bus;
-        if self.long.is_none() {
-            let (remaining, visited) = self.counts();
-            if remaining + visited < INLINE_HOPS || visited > 1 {
-                // The oldest entry of the trail falls off the end when the array is full.
-                let end = INLINE_HOPS - 1;
-                self.route.copy_within(remaining..end, remaining + 1);
-                self.route[remaining] = route.index;
-                self.set_counts(remaining + 1, visited.min(end - remaining));
-                return Ok(());
-            }
-            self.spill();
-        }
-        if let Some(long) = &mut self.long {
-            long.route.insert(long.remaining, route.index);
-            long.remaining += 1;
-            long.route.truncate(long.remaining + TRAIL_MAX);
-        }
-        Ok(())
+        self.insert(self.remaining(), route)
     }
 
     /// Adds `route` behind all remaining hops: it is visited last.
     ///
     /// # Errors
-    /// [`SlipError`] when the route is of another bus, or the slip is full.
+    /// [`SlipError`] when the route is of another bus, or the slip is full; it is then unchanged.
     pub fn append(&mut self, route: Route) -> Result<(), SlipError> {
-        let mut waiting = Vec::with_capacity(self.remaining());
-        while let Some(next) = self.pop() {
-            waiting.push(next);
-        }
-        let outcome = self.push(route);
-        for next in waiting.into_iter().rev() {
-            self.push(next)?;
-        }
-        outcome
+        self.insert(0, route)
     }
 
     /// Forgets all remaining hops; current route and trail stay.
     pub fn clear(&mut self) {
-        while self.pop().is_some() {}
+        let (remaining, visited) = self.counts();
+        match &mut self.long {
+            None => {
+                self.route.copy_within(remaining..remaining + visited, 0);
+                self.set_counts(0, visited);
+            }
+            Some(long) => {
+                long.route.drain(..long.remaining);
+                long.remaining = 0;
+            }
+        }
     }
 
     /// Pops the next route into *current* and returns it; `None` once the slip is exhausted.
@@ -194,7 +187,10 @@ impl Slip {
         }
         self.place = Place::At;
         self.set_counts(remaining - 1, visited + 1);
-        Some(Route { bus: self.bus, index: self.route[remaining - 1] })
+        Some(Route {
+            bus: self.bus,
+            index: self.route[remaining - 1],
+        })
     }
 
     #[cold]
@@ -207,7 +203,10 @@ impl Slip {
         self.place = Place::At;
         long.remaining -= 1;
         long.route.truncate(long.remaining + TRAIL_MAX);
-        Some(Route { bus: self.bus, index: long.route[long.remaining] })
+        Some(Route {
+            bus: self.bus,
+            index: long.route[long.remaining],
+        })
     }
 
     /// The route being visited. Reading it never pops.
@@ -221,7 +220,10 @@ impl Slip {
             None => self.route[self.counts().0],
             Some(long) => long.route[long.remaining],
         };
-        Some(Route { bus: self.bus, index })
+        Some(Route {
+            bus: self.bus,
+            index,
+        })
     }
 
     /// The route the next [`ratchet`](Self::ratchet) will make current.
@@ -230,7 +232,10 @@ impl Slip {
     pub fn peek_next(&self) -> Option<Route> {
         let (route, remaining) = self.parts();
         let index = *route.get(remaining.checked_sub(1)?)?;
-        Some(Route { bus: self.bus, index })
+        Some(Route {
+            bus: self.bus,
+            index,
+        })
     }
 
     /// Hops still to visit, the current one excluded.
@@ -244,7 +249,10 @@ impl Slip {
     pub fn routes(&self) -> impl Iterator<Item = Route> {
         let (route, remaining) = self.parts();
         let bus = self.bus;
-        route[..remaining].iter().rev().map(move |&index| Route { bus, index })
+        route[..remaining]
+            .iter()
+            .rev()
+            .map(move |&index| Route { bus, index })
     }
 
     /// The stages visited, oldest first, the current one last. All of them while the itinerary is
@@ -256,7 +264,10 @@ impl Slip {
             Some(long) => long.route.len(),
         };
         let bus = self.bus;
-        route[remaining..end].iter().rev().map(move |&index| Route { bus, index })
+        route[remaining..end]
+            .iter()
+            .rev()
+            .map(move |&index| Route { bus, index })
     }
 
     /// Whether the slip was ratcheted and not yet past its end.
@@ -280,21 +291,43 @@ impl Slip {
         }
     }
 
-    fn pop(&mut self) -> Option<Route> {
-        let next = self.peek_next()?;
-        match &mut self.long {
-            None => {
-                let (remaining, visited) = self.counts();
-                let end = remaining + visited;
-                self.route.copy_within(remaining..end, remaining - 1);
-                self.set_counts(remaining - 1, visited);
-            }
-            Some(long) => {
-                long.remaining -= 1;
-                long.route.remove(long.remaining);
-            }
+    /// Puts `route` below the `remaining() - place` hops that come before it.
+    fn insert(&mut self, place: usize, route: Route) -> Result<(), SlipError> {
+        if self.is_blank() {
+            self.bus = route.bus;
         }
-        Some(next)
+        if self.bus != route.bus {
+            return Err(SlipError::ForeignRoute);
+        }
+        if self.remaining() >= MAX_HOPS {
+            return Err(SlipError::TooLong);
+        }
+        if self.long.is_none() {
+            let (remaining, visited) = self.counts();
+            if remaining + visited < INLINE_HOPS || visited > 1 {
+                // The oldest entry of the trail falls off the end when the array is full.
+                let end = INLINE_HOPS - 1;
+                self.route.copy_within(place..end, place + 1);
+                self.route[place] = route.index;
+                self.set_counts(remaining + 1, visited.min(end - remaining));
+                return Ok(());
+            }
+            self.spill();
+        }
+        if let Some(long) = &mut self.long {
+            long.route.insert(place, route.index);
+            long.remaining += 1;
+            long.route.truncate(long.remaining + TRAIL_MAX);
+        }
+        Ok(())
+    }
+
+    /// Whether it holds no route at all, not even a visited one.
+    fn is_blank(&self) -> bool {
+        match &self.long {
+            None => self.counts == 0,
+            Some(long) => long.route.is_empty(),
+        }
     }
 
     #[inline]
@@ -313,7 +346,10 @@ impl Slip {
     #[inline]
     fn set_counts(&mut self, remaining: usize, visited: usize) {
         debug_assert!(remaining + visited <= INLINE_HOPS);
-        #[expect(clippy::cast_possible_truncation, reason = "both are at most INLINE_HOPS")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "both are at most INLINE_HOPS"
+        )]
         {
             self.counts = remaining as u8 | (visited as u8) << 4;
         }
@@ -380,3 +416,6 @@ mod smallest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

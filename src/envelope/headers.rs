@@ -175,10 +175,7 @@ impl Headers {
     /// No headers.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            entries: Vec::new(),
-            total: 0,
-        }
+        Self { entries: Vec::new(), total: 0 }
     }
 
     /// The headers of `fields`; a later one replaces an earlier one of the same name.
@@ -214,30 +211,19 @@ impl Headers {
         let freed = match place {
             Ok(index) => self.entries[index].bytes(),
             Err(_) if self.entries.len() >= HEADERS_MAX => {
-                return Err(HeaderError::TooMany {
-                    name: name.to_owned(),
-                });
+                return Err(HeaderError::TooMany { name: name.to_owned() });
             }
             Err(_) => 0,
         };
         let total = self.total - freed + name.len() + value.as_bytes().len();
         if total > TOTAL_BYTES_MAX {
-            return Err(HeaderError::TotalTooLong {
-                name: name.to_owned(),
-                total,
-            });
+            return Err(HeaderError::TotalTooLong { name: name.to_owned(), total });
         }
         self.total = total;
         match place {
             Ok(index) => self.entries[index].value = value.into(),
             Err(index) => {
-                self.entries.insert(
-                    index,
-                    Entry {
-                        name: name.into(),
-                        value: value.into(),
-                    },
-                );
+                self.entries.insert(index, Entry { name: name.into(), value: value.into() });
             }
         }
         Ok(())
@@ -246,9 +232,7 @@ impl Headers {
     /// The value of the header `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<HeaderValue<'_>> {
-        self.find(name)
-            .ok()
-            .map(|index| self.entries[index].value.view())
+        self.find(name).ok().map(|index| self.entries[index].value.view())
     }
 
     /// Removes the header `name`; whether it was there.
@@ -262,9 +246,7 @@ impl Headers {
 
     /// The headers in the order of their names.
     pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            entries: self.entries.iter(),
-        }
+        Iter { entries: self.entries.iter() }
     }
 
     /// How many there are.
@@ -280,8 +262,7 @@ impl Headers {
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
-        self.entries
-            .binary_search_by(|entry| (*entry.name).cmp(name))
+        self.entries.binary_search_by(|entry| (*entry.name).cmp(name))
     }
 }
 
@@ -310,9 +291,7 @@ impl<'a> Iterator for Iter<'a> {
     type Item = (&'a str, HeaderValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.entries
-            .next()
-            .map(|entry| (&*entry.name, entry.value.view()))
+        self.entries.next().map(|entry| (&*entry.name, entry.value.view()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -362,23 +341,14 @@ fn check(name: &str, value: HeaderValue<'_>) -> Result<(), HeaderError> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         // Cut, so that an error never carries a name of any length around.
         let shown = name.chars().take(NAME_BYTES_MAX).collect();
-        return Err(HeaderError::NameLength {
-            name: shown,
-            length: name.len(),
-        });
+        return Err(HeaderError::NameLength { name: shown, length: name.len() });
     }
     if let Some(offset) = name.bytes().position(|byte| !is_name_byte(byte)) {
-        return Err(HeaderError::NameCharacter {
-            name: name.to_owned(),
-            offset,
-        });
+        return Err(HeaderError::NameCharacter { name: name.to_owned(), offset });
     }
     let length = value.as_bytes().len();
     if length > VALUE_BYTES_MAX {
-        return Err(HeaderError::ValueTooLong {
-            name: name.to_owned(),
-            length,
-        });
+        return Err(HeaderError::ValueTooLong { name: name.to_owned(), length });
     }
     Ok(())
 }

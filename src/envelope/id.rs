@@ -86,24 +86,14 @@ impl EnvelopeId {
         input[20..].copy_from_slice(&ordinal.to_le_bytes());
         let hash = Self::from_u128(XxHash3_128::oneshot(&input));
         let time = u64::MAX << TIME_SHIFT;
-        Self {
-            high: parent.high & time | hash.high & !time,
-            low: hash.low,
-        }
-        .as_version_8()
+        Self { high: parent.high & time | hash.high & !time, low: hash.low }.as_version_8()
     }
 
     /// The id with this value.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "splits the value into its two halves"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "splits the value into its two halves")]
     pub const fn from_u128(value: u128) -> Self {
-        Self {
-            high: (value >> 64) as u64,
-            low: value as u64,
-        }
+        Self { high: (value >> 64) as u64, low: value as u64 }
     }
 
     /// The value.
@@ -258,10 +248,7 @@ impl IdGenerator {
     /// The next id, at the latest time seen: what a publisher calls between readings of the clock.
     #[inline]
     pub fn next_without_time(&mut self) -> EnvelopeId {
-        let id = EnvelopeId {
-            high: self.high,
-            low: self.low,
-        };
+        let id = EnvelopeId { high: self.high, low: self.low };
         self.low += STEP;
         if self.low & OVERFLOW != 0 {
             self.carry();

@@ -133,9 +133,7 @@ impl Payload for String {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
-        std::str::from_utf8(bytes)
-            .map(str::to_owned)
-            .map_err(PayloadError::NotText)
+        std::str::from_utf8(bytes).map(str::to_owned).map_err(PayloadError::NotText)
     }
 }
 
@@ -168,10 +166,7 @@ impl<T: Pod> Payload for Plain<T> {
     fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         const { assert!(cfg!(target_endian = "little"), "the wire is little-endian") };
         let Ok(value) = bytemuck::try_pod_read_unaligned(bytes) else {
-            return Err(PayloadError::Length {
-                expected: size_of::<T>(),
-                found: bytes.len(),
-            });
+            return Err(PayloadError::Length { expected: size_of::<T>(), found: bytes.len() });
         };
         Ok(Self(value))
     }

@@ -120,13 +120,7 @@ impl Slip {
     /// An empty slip.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            bus: 0,
-            counts: 0,
-            place: Place::Before,
-            route: [0; INLINE_HOPS],
-            long: None,
-        }
+        Self { bus: 0, counts: 0, place: Place::Before, route: [0; INLINE_HOPS], long: None }
     }
 
     /// A slip that visits `routes` in the order given.
@@ -187,10 +181,7 @@ impl Slip {
         }
         self.place = Place::At;
         self.set_counts(remaining - 1, visited + 1);
-        Some(Route {
-            bus: self.bus,
-            index: self.route[remaining - 1],
-        })
+        Some(Route { bus: self.bus, index: self.route[remaining - 1] })
     }
 
     #[cold]
@@ -203,10 +194,7 @@ impl Slip {
         self.place = Place::At;
         long.remaining -= 1;
         long.route.truncate(long.remaining + TRAIL_MAX);
-        Some(Route {
-            bus: self.bus,
-            index: long.route[long.remaining],
-        })
+        Some(Route { bus: self.bus, index: long.route[long.remaining] })
     }
 
     /// The route being visited. Reading it never pops.
@@ -220,10 +208,7 @@ impl Slip {
             None => self.route[self.counts().0],
             Some(long) => long.route[long.remaining],
         };
-        Some(Route {
-            bus: self.bus,
-            index,
-        })
+        Some(Route { bus: self.bus, index })
     }
 
     /// The route the next [`ratchet`](Self::ratchet) will make current.
@@ -232,10 +217,7 @@ impl Slip {
     pub fn peek_next(&self) -> Option<Route> {
         let (route, remaining) = self.parts();
         let index = *route.get(remaining.checked_sub(1)?)?;
-        Some(Route {
-            bus: self.bus,
-            index,
-        })
+        Some(Route { bus: self.bus, index })
     }
 
     /// Hops still to visit, the current one excluded.
@@ -249,10 +231,7 @@ impl Slip {
     pub fn routes(&self) -> impl Iterator<Item = Route> {
         let (route, remaining) = self.parts();
         let bus = self.bus;
-        route[..remaining]
-            .iter()
-            .rev()
-            .map(move |&index| Route { bus, index })
+        route[..remaining].iter().rev().map(move |&index| Route { bus, index })
     }
 
     /// The stages visited, oldest first, the current one last. All of them while the itinerary is
@@ -264,10 +243,7 @@ impl Slip {
             Some(long) => long.route.len(),
         };
         let bus = self.bus;
-        route[remaining..end]
-            .iter()
-            .rev()
-            .map(move |&index| Route { bus, index })
+        route[remaining..end].iter().rev().map(move |&index| Route { bus, index })
     }
 
     /// Whether the slip was ratcheted and not yet past its end.
@@ -346,10 +322,7 @@ impl Slip {
     #[inline]
     fn set_counts(&mut self, remaining: usize, visited: usize) {
         debug_assert!(remaining + visited <= INLINE_HOPS);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "both are at most INLINE_HOPS"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "both are at most INLINE_HOPS")]
         {
             self.counts = remaining as u8 | (visited as u8) << 4;
         }

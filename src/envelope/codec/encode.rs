@@ -2,7 +2,8 @@
 //!
 //! What is refused leaves the output as it was.
 
-use super::names::{HeaderFields, Names};
+use super::header_fields::HeaderFields;
+use super::names::Names;
 use super::{
     EncodeError, FLAG_EXPIRY, FLAG_PAYLOAD, HEAD_BYTES, KIND_BYTES, KIND_TEXT, MAGIC,
     PAYLOAD_BYTES_MAX, Parts, VERSION, padding,
@@ -38,11 +39,8 @@ pub fn encode(parts: &Parts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 #[must_use]
 pub fn encoded_len(parts: &Parts<'_>) -> usize {
     let names = |names: Names<'_>| names.iter().map(|name| 1 + name.len()).sum::<usize>();
-    let headers: usize = parts
-        .headers
-        .iter()
-        .map(|(name, value)| 4 + name.len() + value.as_bytes().len())
-        .sum();
+    let headers: usize =
+        parts.headers.iter().map(|(name, value)| 4 + name.len() + value.as_bytes().len()).sum();
     let routing = HEAD_BYTES
         + parts.content_type.unwrap_or_default().len()
         + parts.current.unwrap_or_default().len()
@@ -135,18 +133,12 @@ fn write_headers(out: &mut Vec<u8>, headers: HeaderFields<'_>) {
 
 fn count(names: Names<'_>, what: &'static str) -> Result<u16, EncodeError> {
     let count = names.len();
-    u16::try_from(count)
-        .ok()
-        .ok_or(EncodeError::TooManyHops { what, count })
+    u16::try_from(count).ok().ok_or(EncodeError::TooManyHops { what, count })
 }
 
 fn name_length(name: &str, what: &'static str, position: usize) -> Result<u8, EncodeError> {
     match u8::try_from(name.len()) {
         Ok(length) if length > 0 => Ok(length),
-        _ => Err(EncodeError::Name {
-            what,
-            position,
-            length: name.len(),
-        }),
+        _ => Err(EncodeError::Name { what, position, length: name.len() }),
     }
 }

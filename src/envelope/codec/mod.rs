@@ -30,13 +30,15 @@
 
 mod encode;
 mod error;
+mod header_fields;
 mod names;
 mod reader;
 mod view;
 
 pub use encode::{encode, encoded_len};
 pub use error::{DecodeError, EncodeError};
-pub use names::{HeaderFields, HeaderFieldsIter, Names, NamesIter};
+pub use header_fields::{HeaderFields, HeaderFieldsIter};
+pub use names::{Names, NamesIter};
 pub use view::EnvelopeView;
 
 use super::id::EnvelopeId;

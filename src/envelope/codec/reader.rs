@@ -13,10 +13,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            rest: bytes,
-            offset: 0,
-        }
+        Self { rest: bytes, offset: 0 }
     }
 
     /// Bytes read.
@@ -83,10 +80,8 @@ impl<'a> Reader<'a> {
     ) -> Result<&'a str, DecodeError> {
         let start = self.offset;
         let bytes = self.bytes(length, what)?;
-        std::str::from_utf8(bytes).map_err(|error| DecodeError::NotText {
-            offset: start + error.valid_up_to(),
-            what,
-        })
+        std::str::from_utf8(bytes)
+            .map_err(|error| DecodeError::NotText { offset: start + error.valid_up_to(), what })
     }
 
     /// Reads `length` bytes that must all be zero.
@@ -94,20 +89,26 @@ impl<'a> Reader<'a> {
         let start = self.offset;
         match self.bytes(length, what)?.iter().position(|&byte| byte != 0) {
             None => Ok(()),
-            Some(place) => Err(DecodeError::NotZero {
-                offset: start + place,
-                what,
-            }),
+            Some(place) => Err(DecodeError::NotZero { offset: start + place, what }),
         }
     }
 
     #[cold]
     fn truncated(&self, needed: usize, what: &'static str) -> DecodeError {
-        DecodeError::Truncated {
-            offset: self.offset,
-            what,
-            needed,
-            found: self.rest.len(),
-        }
+        DecodeError::Truncated { offset: self.offset, what, needed, found: self.rest.len() }
     }
+}
+
+/// Refuses a count or length outside `low..=high`.
+pub(super) fn in_range(
+    offset: usize,
+    what: &'static str,
+    found: usize,
+    low: usize,
+    high: usize,
+) -> Result<(), DecodeError> {
+    if found < low || found > high {
+        return Err(DecodeError::OutOfRange { offset, what, low, high, found });
+    }
+    Ok(())
 }

@@ -4,8 +4,9 @@
 
 #![deny(clippy::indexing_slicing)]
 
-use super::names::{HeaderFields, Names, in_range};
-use super::reader::Reader;
+use super::header_fields::HeaderFields;
+use super::names::Names;
+use super::reader::{Reader, in_range};
 use super::{
     DecodeError, FLAG_EXPIRY, FLAG_PAYLOAD, FLAGS, MAGIC, PAYLOAD_BYTES_MAX, Parts, VERSION,
     padding,

@@ -30,8 +30,6 @@ impl<T: Serialize + DeserializeOwned> Payload for Json<T> {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
-        serde_json::from_slice(bytes)
-            .map(Self)
-            .map_err(PayloadError::decode)
+        serde_json::from_slice(bytes).map(Self).map_err(PayloadError::decode)
     }
 }

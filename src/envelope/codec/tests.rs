@@ -64,7 +64,7 @@ fn check_any(bytes: &[u8]) -> bool {
     match EnvelopeView::parse(bytes) {
         Ok(view) => {
             assert_eq!(encoded(view.parts()), bytes);
-            view.headers().to_headers();
+            assert_eq!(view.headers(), (&view.headers().to_headers()).into());
             true
         }
         Err(error) => {

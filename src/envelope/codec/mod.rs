@@ -20,9 +20,11 @@
 //! | 56   | -    | content type, then current stage's name                             |
 //! | -    | -    | *R* names, the next hop first: length (1 byte, not zero), UTF-8     |
 //! | -    | -    | *V* names, the oldest first, the current one not among them: same   |
-//! | -    | -    | *H* headers, strictly rising by name: name length (1), kind (1: 0 text, 1 bytes), value length (2), name, value |
+//! | -    | -    | *H* headers, strictly rising by name, each as below                  |
 //! | -    | 0-7  | zeros up to a multiple of 8, counted from the magic                 |
 //! | -    | *P*  | payload; the message ends with it                                   |
+//!
+//! A header: name length (1 byte), kind (1; 0 is text, 1 is bytes), value length (2), name, value.
 //!
 //! Invariants: what [`EnvelopeView::parse`] accepts, [`encode`] writes back byte for byte. Parsing
 //! allocates nothing and never panics. The slip is written as stage names, since the numbers in a

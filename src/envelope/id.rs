@@ -11,7 +11,7 @@
 //!
 //! Invariants: ids of one generator rise strictly, whatever the clock does; equal inputs of
 //! [`EnvelopeId::from_key`] and [`EnvelopeId::derived`] give equal ids in every version of this
-//! crate (golden tests pin both). Nothing here reads a clock or a random source: both are passed in.
+//! crate (golden tests pin both). Time and seed are passed in: nothing here reads a clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -108,7 +108,7 @@ impl EnvelopeId {
         Self::from_u128(u128::from_le_bytes(bytes))
     }
 
-    /// The bytes of the value, least significant first: the wire's order, the reverse of the text's.
+    /// The bytes of the value, least significant first, as on the wire; text runs the other way.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 16] {
         self.as_u128().to_le_bytes()

@@ -46,7 +46,7 @@ struct Options {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
     /// The repository.
-    #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))]
+    #[arg(long, value_name = "DIR", default_value_os_t = waystage_tidy::root())]
     root: PathBuf,
 }
 

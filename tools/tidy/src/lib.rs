@@ -14,10 +14,20 @@ mod rules;
 mod tree;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use report::Violation;
 pub use tree::{SourceFile, Tree};
+
+/// The repository that a tool in `tools/` is run for: cargo says where the package lies.
+///
+/// Asked when the tool runs, not when it is built: checkouts may share a target directory, and the
+/// binary of one must not check the other. Without cargo it is the current directory.
+#[must_use]
+pub fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package.map_or_else(|| PathBuf::from("."), |package| package.join("../.."))
+}
 
 /// Checks the repository at `root` and returns what is wrong, ordered by path and line.
 ///

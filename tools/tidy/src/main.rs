@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> io::Result<ExitCode> {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let root = std::env::args_os()
         .nth(1)
-        .map_or_else(|| PathBuf::from(here), PathBuf::from);
+        .map_or_else(waystage_tidy::root, PathBuf::from);
     let violations = waystage_tidy::check(&root)?;
     for violation in &violations {
         println!("{violation}");

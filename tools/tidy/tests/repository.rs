@@ -1,11 +1,9 @@
 //! The repository is tidy.
 
-use std::path::Path;
-
 #[test]
 fn repository_is_tidy() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let violations = waystage_tidy::check(root).expect("the repository can be read");
+    let violations =
+        waystage_tidy::check(&waystage_tidy::root()).expect("the repository can be read");
     let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert!(
         list.is_empty(),
@@ -17,8 +15,8 @@ fn repository_is_tidy() {
 
 #[test]
 fn the_check_sees_the_repository() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let tree = waystage_tidy::Tree::read(root).expect("the repository can be read");
+    let tree =
+        waystage_tidy::Tree::read(&waystage_tidy::root()).expect("the repository can be read");
     for path in ["Cargo.toml", "src/sync.rs", "tools/tidy/src/lib.rs"] {
         assert!(tree.get(path).is_some(), "{path} is not in the tree");
     }

@@ -12,7 +12,7 @@
 #[cfg(not(all(loom, feature = "loom")))]
 mod imp {
     pub(crate) use std::sync::atomic::{
-        AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::thread::yield_now;
@@ -59,7 +59,7 @@ mod imp {
 #[cfg(all(loom, feature = "loom"))]
 mod imp {
     pub(crate) use loom::sync::atomic::{
-        AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread::yield_now;
@@ -134,11 +134,31 @@ pub use imp::Ring;
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use imp::Ring;
 pub(crate) use imp::{
-    AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex,
-    MutexGuard, Ordering, fence, hot_fence, spawn_thread, wait_on, yield_now,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
+    Ordering, fence, hot_fence, spawn_thread, wait_on, yield_now,
 };
 
-pub(crate) use crossbeam_utils::CachePadded;
+pub(crate) use crossbeam_utils::{Backoff, CachePadded};
+
+pub(crate) use process::{next_bus_number, next_lane};
+
+/// Numbers that all of this process share. Not modelled: they only tell things apart.
+mod process {
+    use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
+
+    static LANES: AtomicUsize = AtomicUsize::new(1);
+    static BUSES: AtomicU16 = AtomicU16::new(1);
+
+    /// A number for a publishing thread.
+    pub(crate) fn next_lane() -> usize {
+        LANES.fetch_add(1, Relaxed)
+    }
+
+    /// A number that no other bus of this process has; `None` when they are used up.
+    pub(crate) fn next_bus_number() -> Option<u16> {
+        BUSES.fetch_update(Relaxed, Relaxed, |number| number.checked_add(1)).ok()
+    }
+}
 
 /// Locks a mutex whose data stays consistent when a holder panics.
 ///

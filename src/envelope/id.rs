@@ -64,6 +64,13 @@ impl EnvelopeId {
     /// All bits zero: no envelope has it.
     pub const NIL: Self = Self { high: 0, low: 0 };
 
+    /// A number that is evenly spread over the ids of a generator, and by hash over all others:
+    /// twelve bits, for choosing one envelope in N.
+    #[inline]
+    pub(crate) fn lot(self) -> u64 {
+        self.low >> RANDOM_BITS & 0xFFF
+    }
+
     /// The id of a producer's own key: the XXH3-128 of its bytes as a UUIDv8.
     ///
     /// The hash is made for speed, not against an adversary: who chooses keys freely can make two

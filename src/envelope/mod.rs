@@ -5,11 +5,14 @@
 //! cause of death) stands in one box that is absent until needed.
 
 pub mod codec;
+#[expect(clippy::module_inception, reason = "the folder is named after its main type")]
+pub(crate) mod envelope;
 pub mod headers;
 pub mod id;
 pub mod payload;
 pub mod slip;
 
+pub use envelope::{Cause, Envelope, Settled};
 pub use headers::{HeaderError, Headers};
 pub use id::{EnvelopeId, EnvelopeIdError, IdGenerator};
 pub use payload::{Payload, PayloadError};

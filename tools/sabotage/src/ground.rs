@@ -36,9 +36,7 @@ impl Ground {
     /// # Errors
     /// When a file cannot be read or written.
     pub(crate) fn new(root: &Path, target: &Path, timeout_s: u64) -> io::Result<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix("waystage-sabotage-")
-            .tempdir()?;
+        let dir = tempfile::Builder::new().prefix("waystage-sabotage-").tempdir()?;
         for file in waystage_tidy::Tree::read(root)?.files() {
             let to = dir.path().join(&file.path);
             if let Some(parent) = to.parent() {
@@ -47,11 +45,7 @@ impl Ground {
             fs::copy(root.join(&file.path), to)?;
         }
         let target = std::path::absolute(target)?;
-        Ok(Self {
-            dir,
-            target,
-            timeout_s,
-        })
+        Ok(Self { dir, target, timeout_s })
     }
 
     /// Puts a patch in; `Err` holds what git says when it does not fit.
@@ -71,11 +65,7 @@ impl Ground {
 
     fn git_apply(&self, patch: &Patch, options: &[&str]) -> io::Result<Result<(), String>> {
         let mut command = Command::new("git");
-        command
-            .arg("apply")
-            .arg("--whitespace=nowarn")
-            .args(options)
-            .arg(&patch.path);
+        command.arg("apply").arg("--whitespace=nowarn").args(options).arg(&patch.path);
         // The copy is no git repository, and must not count as a part of one around it.
         let above = self.dir.path().parent().unwrap_or_else(|| self.dir.path());
         command.env("GIT_CEILING_DIRECTORIES", above.canonicalize()?);
@@ -99,11 +89,7 @@ impl Ground {
     fn cargo(&self, arguments: &[String], dir: &str, seconds: u64) -> io::Result<Run> {
         // `timeout` ends the test binaries together with cargo.
         let mut command = Command::new("timeout");
-        command
-            .arg("--kill-after=10")
-            .arg(seconds.to_string())
-            .arg("cargo")
-            .args(arguments);
+        command.arg("--kill-after=10").arg(seconds.to_string()).arg("cargo").args(arguments);
         command.env("CARGO_TARGET_DIR", &self.target);
         let (is_ok, code, output) = self.finish(command, dir)?;
         Ok(match code {
@@ -116,9 +102,7 @@ impl Ground {
     /// Runs `command` in `dir` of the copy: whether it passed, its exit code, and what it printed.
     fn finish(&self, mut command: Command, dir: &str) -> io::Result<(bool, Option<i32>, String)> {
         let name = command.get_program().to_string_lossy().into_owned();
-        command
-            .current_dir(self.dir.path().join(dir))
-            .stdin(Stdio::null());
+        command.current_dir(self.dir.path().join(dir)).stdin(Stdio::null());
         let output = command
             .output()
             .map_err(|error| io::Error::other(format!("`{name}` does not start: {error}")))?;

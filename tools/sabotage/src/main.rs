@@ -60,51 +60,29 @@ fn main() -> io::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let ground = Ground::new(&options.root, &target_dir(&options.root), options.timeout)?;
-    for test in patches
-        .iter()
-        .map(|patch| &patch.test)
-        .collect::<BTreeSet<_>>()
-    {
+    for test in patches.iter().map(|patch| &patch.test).collect::<BTreeSet<_>>() {
         println!("undamaged: {test}");
         if !passes_undamaged(&ground, test)? {
             return Ok(ExitCode::FAILURE);
         }
     }
-    let width = patches
-        .iter()
-        .map(|patch| patch.name.len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+    let width = patches.iter().map(|patch| patch.name.len()).max().unwrap_or(0).max(4);
     println!("\n{:width$}  {:>7}  caught by", "name", "seconds");
     let (mut reports, mut caught) = (Vec::new(), 0);
     for patch in &patches {
         let start = now();
         let verdict = judge(&ground, patch)?;
-        println!(
-            "{:width$}  {:7.1}  {verdict}",
-            patch.name,
-            start.elapsed().as_secs_f64()
-        );
+        println!("{:width$}  {:7.1}  {verdict}", patch.name, start.elapsed().as_secs_f64());
         match verdict {
             Verdict::Caught(_) => caught += 1,
-            other => reports.push(format!(
-                "--- {}: {}\n{}",
-                patch.name,
-                patch.why,
-                other.output()
-            )),
+            other => reports.push(format!("--- {}: {}\n{}", patch.name, patch.why, other.output())),
         }
     }
     println!("\n{caught} of {} caught", patches.len());
     for report in &reports {
         println!("{report}");
     }
-    Ok(if reports.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if reports.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The patches that the options ask for; it is an error when there are none.
@@ -112,9 +90,7 @@ fn chosen(options: &Options) -> io::Result<Vec<Patch>> {
     let mut patches = patch::read_all(&options.root.join("sabotage"))?;
     for name in &options.only {
         if !patches.iter().any(|patch| patch.name == *name) {
-            return Err(io::Error::other(format!(
-                "no patch is named `{name}`; try --list"
-            )));
+            return Err(io::Error::other(format!("no patch is named `{name}`; try --list")));
         }
     }
     if !options.only.is_empty() {
@@ -133,9 +109,7 @@ fn chosen(options: &Options) -> io::Result<Vec<Patch>> {
 /// A target directory of our own: damaged artefacts must never pass for fresh ones elsewhere.
 fn target_dir(root: &Path) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    target
-        .map_or_else(|| root.join("target"), PathBuf::from)
-        .join("sabotage")
+    target.map_or_else(|| root.join("target"), PathBuf::from).join("sabotage")
 }
 
 fn passes_undamaged(ground: &Ground, test: &TestCommand) -> io::Result<bool> {

@@ -67,25 +67,13 @@ pub(crate) fn read_all(dir: &Path) -> io::Result<Vec<Patch>> {
     let mut patches = Vec::new();
     for entry in fs::read_dir(dir).map_err(|error| describe(dir, &error))? {
         let path = fs::canonicalize(entry?.path())?;
-        if path
-            .extension()
-            .is_none_or(|extension| extension != "patch")
-        {
+        if path.extension().is_none_or(|extension| extension != "patch") {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(|error| describe(&path, &error))?;
         let (test, why) = parse_header(&text).map_err(|problem| describe(&path, &problem))?;
-        let name = path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        patches.push(Patch {
-            name,
-            path,
-            test,
-            why,
-        });
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        patches.push(Patch { name, path, test, why });
     }
     patches.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(patches)
@@ -95,9 +83,7 @@ pub(crate) fn read_all(dir: &Path) -> io::Result<Vec<Patch>> {
 fn parse_header(text: &str) -> Result<(TestCommand, String), String> {
     let (mut test, mut dir, mut why) = (None, String::new(), Vec::new());
     for line in text.lines().map_while(|line| line.strip_prefix('#')) {
-        let (key, value) = line
-            .split_once(':')
-            .ok_or("a header line is `# key: value`")?;
+        let (key, value) = line.split_once(':').ok_or("a header line is `# key: value`")?;
         let value = value.trim();
         match key.trim() {
             "test" if test.is_some() => return Err("`test` stands twice".to_owned()),
@@ -116,13 +102,8 @@ fn parse_header(text: &str) -> Result<(TestCommand, String), String> {
 
 fn parse_command(command: &str) -> Result<Vec<String>, String> {
     // There is no shell, so nothing that would need one may pass for an argument.
-    if let Some(other) = command
-        .chars()
-        .find(|c| "'\"\\|&;<>$`(){}*?~#".contains(*c))
-    {
-        return Err(format!(
-            "the test holds `{other}`, but runs without a shell"
-        ));
+    if let Some(other) = command.chars().find(|c| "'\"\\|&;<>$`(){}*?~#".contains(*c)) {
+        return Err(format!("the test holds `{other}`, but runs without a shell"));
     }
     let mut words = command.split_whitespace().map(str::to_owned);
     let is_cargo = words.next().is_some_and(|word| word == "cargo");
@@ -159,10 +140,7 @@ mod tests {
         for (text, want) in [
             ("--- a/b\n", "`# test: cargo test ...` is missing"),
             ("# test: cargo test\n", "`# why: ...` is missing"),
-            (
-                "# test: cargo test\n# test: cargo test\n# why: x\n",
-                "stands twice",
-            ),
+            ("# test: cargo test\n# test: cargo test\n# why: x\n", "stands twice"),
             ("# test: cargo build\n# why: x\n", "not a `cargo test`"),
             ("# test: make test\n# why: x\n", "not a `cargo test`"),
             ("# test: cargo test; ls\n# why: x\n", "without a shell"),

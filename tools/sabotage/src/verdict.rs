@@ -44,10 +44,7 @@ impl fmt::Display for Verdict {
 /// The names of the failed tests in the output of `cargo test`: the first, and how many more.
 pub(crate) fn failed_tests(output: &str) -> String {
     let name = |line: &str| {
-        let line = line
-            .trim()
-            .strip_prefix("test ")?
-            .strip_suffix(" ... FAILED")?;
+        let line = line.trim().strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
         Some(line.trim_end_matches(" - should panic").to_owned())
     };
     let mut names = output.lines().filter_map(name);
@@ -79,10 +76,7 @@ mod tests {
     fn names_failed_tests() {
         let output = "test a::b ... ok\ntest a::c ... FAILED\ntest a::d ... FAILED\n";
         assert_eq!(failed_tests(output), "a::c and 1 more");
-        assert_eq!(
-            failed_tests("test a::c - should panic ... FAILED\n"),
-            "a::c"
-        );
+        assert_eq!(failed_tests("test a::c - should panic ... FAILED\n"), "a::c");
         let crash = "process didn't exit successfully: `x` (signal: 6, SIGABRT: abort)";
         assert_eq!(failed_tests(crash), "a crash, signal 6, SIGABRT: abort");
         assert_eq!(failed_tests("no lines"), "a failed test binary");

@@ -31,19 +31,13 @@ pub(crate) fn split(text: &str) -> Views {
         at = end;
     }
     let view = |wanted| {
-        let kept = bytes.iter().zip(&classes).map(|(&byte, &class)| {
-            if class == wanted || byte == b'\n' {
-                byte
-            } else {
-                b' '
-            }
-        });
+        let kept = bytes
+            .iter()
+            .zip(&classes)
+            .map(|(&byte, &class)| if class == wanted || byte == b'\n' { byte } else { b' ' });
         String::from_utf8_lossy(&kept.collect::<Vec<_>>()).into_owned()
     };
-    Views {
-        code: view(Class::Code),
-        comments: view(Class::Comment),
-    }
+    Views { code: view(Class::Code), comments: view(Class::Comment) }
 }
 
 /// The class of what starts at `at`, and where it ends.
@@ -73,11 +67,7 @@ fn token(bytes: &[u8], at: usize) -> (Class, usize) {
 
 /// A word: code, unless it is the prefix of a raw string.
 fn word(bytes: &[u8], at: usize) -> (Class, usize) {
-    let end = at
-        + bytes[at..]
-            .iter()
-            .position(|&b| !is_ident(b))
-            .unwrap_or(bytes.len() - at);
+    let end = at + bytes[at..].iter().position(|&b| !is_ident(b)).unwrap_or(bytes.len() - at);
     if matches!(&bytes[at..end], b"r" | b"br" | b"cr") {
         let hashes = bytes[end..].iter().take_while(|&&b| b == b'#').count();
         if bytes.get(end + hashes) == Some(&b'"') {
@@ -85,10 +75,7 @@ fn word(bytes: &[u8], at: usize) -> (Class, usize) {
             close.resize(hashes + 1, b'#');
             let body = end + hashes + 1;
             let length = bytes[body..].windows(close.len()).position(|w| w == close);
-            return (
-                Class::Literal,
-                length.map_or(bytes.len(), |l| body + l + close.len()),
-            );
+            return (Class::Literal, length.map_or(bytes.len(), |l| body + l + close.len()));
         }
     }
     (Class::Code, end)
@@ -169,11 +156,7 @@ mod tests {
 
     #[test]
     fn strings() {
-        check(
-            r#"a("b // c \" d") // e"#,
-            "a( ) // e".trim_end_matches(" // e"),
-            "// e",
-        );
+        check(r#"a("b // c \" d") // e"#, "a( ) // e".trim_end_matches(" // e"), "// e");
         check("a(r#\"b \" // c\"#, d)", "a( , d)", "");
         check("a(br\"b\\\", c)", "a( , c)", "");
         check("a(\"two\nlines\")", "a( )", "");
@@ -184,11 +167,7 @@ mod tests {
     #[test]
     fn characters_and_lifetimes() {
         check("f('\"', b'\\'', '\\\\', '/')", "f( , b , , )", "");
-        check(
-            "fn f<'a>(x: &'a str) -> &'static str",
-            "fn f<'a>(x: &'a str) -> &'static str",
-            "",
-        );
+        check("fn f<'a>(x: &'a str) -> &'static str", "fn f<'a>(x: &'a str) -> &'static str", "");
         check("a('\u{e9}', '\\u{e9}') // \u{e9}", "a( , )", "// \u{e9}");
     }
 }

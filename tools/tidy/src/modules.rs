@@ -18,9 +18,7 @@ pub(crate) struct Module<'a> {
 
 /// All `mod` items in `code` (comments and strings blanked).
 pub(crate) fn read(code: &str) -> Vec<Module<'_>> {
-    words(code, "mod")
-        .filter_map(|offset| module_at(code, offset))
-        .collect()
+    words(code, "mod").filter_map(|offset| module_at(code, offset)).collect()
 }
 
 fn module_at(code: &str, offset: usize) -> Option<Module<'_>> {
@@ -38,15 +36,9 @@ fn module_at(code: &str, offset: usize) -> Option<Module<'_>> {
     // The item starts behind the last statement or block; its attributes stand in between.
     let before = code[..offset].rfind([';', '{', '}']).map_or(0, |at| at + 1);
     let attributes: String = code[before..offset].split_whitespace().collect();
-    let test_only = ["cfg(test", "cfg(all(test", "cfg(any(test"]
-        .iter()
-        .any(|form| attributes.contains(form));
-    (name_at > offset + 3 && length > 0).then_some(Module {
-        name,
-        offset,
-        body,
-        test_only,
-    })
+    let test_only =
+        ["cfg(test", "cfg(all(test", "cfg(any(test"].iter().any(|form| attributes.contains(form));
+    (name_at > offset + 3 && length > 0).then_some(Module { name, offset, body, test_only })
 }
 
 /// The end of the block that opens at `open`.
@@ -78,21 +70,12 @@ mod tests {
         let code =
             "pub mod a;\n#[cfg(test)]\nmod tests;\nmod b { mod c { x } }\nlet model = mod_x;";
         let modules = read(code);
-        let names: Vec<_> = modules
-            .iter()
-            .map(|m| (m.name, m.body.is_some(), m.test_only))
-            .collect();
-        let want = [
-            ("a", false, false),
-            ("tests", false, true),
-            ("b", true, false),
-            ("c", true, false),
-        ];
+        let names: Vec<_> =
+            modules.iter().map(|m| (m.name, m.body.is_some(), m.test_only)).collect();
+        let want =
+            [("a", false, false), ("tests", false, true), ("b", true, false), ("c", true, false)];
         assert_eq!(names, want);
-        assert_eq!(
-            depth_at(&modules, code.find('x').expect("x stands in c")),
-            2
-        );
+        assert_eq!(depth_at(&modules, code.find('x').expect("x stands in c")), 2);
         assert_eq!(depth_at(&modules, 0), 0);
     }
 }

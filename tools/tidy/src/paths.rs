@@ -15,11 +15,7 @@ pub(crate) struct CodePath<'a> {
 
 /// All paths in `code` (comments and strings blanked).
 pub(crate) fn read(code: &str) -> Vec<CodePath<'_>> {
-    let mut reader = Reader {
-        code,
-        at: 0,
-        paths: Vec::new(),
-    };
+    let mut reader = Reader { code, at: 0, paths: Vec::new() };
     while reader.at < code.len() {
         if is_ident(code.as_bytes()[reader.at]) {
             let offset = reader.at;
@@ -36,13 +32,11 @@ pub(crate) fn read(code: &str) -> Vec<CodePath<'_>> {
 /// The offsets at which `word` stands as a whole word in `code`.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
-    code.match_indices(word)
-        .map(|(at, _)| at)
-        .filter(move |&at| {
-            let before = at.checked_sub(1).is_some_and(|b| is_ident(bytes[b]));
-            let after = bytes.get(at + word.len()).is_some_and(|&b| is_ident(b));
-            !before && !after
-        })
+    code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
+        let before = at.checked_sub(1).is_some_and(|b| is_ident(bytes[b]));
+        let after = bytes.get(at + word.len()).is_some_and(|&b| is_ident(b));
+        !before && !after
+    })
 }
 
 struct Reader<'a> {
@@ -95,11 +89,7 @@ impl<'a> Reader<'a> {
             parts.pop();
         }
         let alias = self.alias();
-        self.paths.push(CodePath {
-            offset,
-            parts,
-            alias,
-        });
+        self.paths.push(CodePath { offset, parts, alias });
     }
 
     fn alias(&mut self) -> Option<&'a str> {
@@ -127,11 +117,7 @@ impl<'a> Reader<'a> {
             if byte == b'*' {
                 self.at += 1;
                 all.push("*");
-                self.paths.push(CodePath {
-                    offset,
-                    parts: all,
-                    alias: None,
-                });
+                self.paths.push(CodePath { offset, parts: all, alias: None });
             } else if is_ident(byte) {
                 all.push(self.word());
                 self.tail(all, offset);
@@ -158,13 +144,7 @@ mod tests {
     fn groups_are_flattened() {
         check(
             "pub(crate) use crate::{a::b, c::{self, d as e, *}, f};",
-            &[
-                "crate::a::b",
-                "crate::c",
-                "crate::c::d as e",
-                "crate::c::*",
-                "crate::f",
-            ],
+            &["crate::a::b", "crate::c", "crate::c::d as e", "crate::c::*", "crate::f"],
         );
         check("use a::{\n    b,\n    c::d,\n};", &["a::b", "a::c::d"]);
         check("use a::b::*;", &["a::b::*"]);
@@ -173,10 +153,7 @@ mod tests {
 
     #[test]
     fn expressions_and_types() {
-        check(
-            "let x = crate::a::f(b::C::d());",
-            &["crate::a::f", "b::C::d"],
-        );
+        check("let x = crate::a::f(b::C::d());", &["crate::a::f", "b::C::d"]);
         check("Vec::<crate::a::B>::new()", &["crate::a::B"]);
         check("x as usize; match a::B { c => 1 }", &["a::B"]);
         check("a::b as u64", &["a::b as u64"]);

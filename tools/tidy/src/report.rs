@@ -19,13 +19,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            rule,
-            problem,
-            remedy,
-        } = self;
+        let Self { path, line, rule, problem, remedy } = self;
         write!(f, "{path}:{line}: {rule}: {problem}; {remedy}")
     }
 }
@@ -36,10 +30,7 @@ pub(crate) fn found(rule: crate::rules::Rule, files: &[(&str, &str)]) -> Vec<Str
     let mut report = Vec::new();
     rule(&crate::Tree::of(files), &mut report);
     report.sort();
-    report
-        .iter()
-        .map(|v| format!("{}:{}", v.path, v.line))
-        .collect()
+    report.iter().map(|v| format!("{}:{}", v.path, v.line)).collect()
 }
 
 #[cfg(test)]
@@ -55,9 +46,6 @@ mod tests {
             problem: "not ASCII".into(),
             remedy: "spell it in ASCII",
         };
-        assert_eq!(
-            violation.to_string(),
-            "src/a.rs:3: ascii: not ASCII; spell it in ASCII"
-        );
+        assert_eq!(violation.to_string(), "src/a.rs:3: ascii: not ASCII; spell it in ASCII");
     }
 }

@@ -28,20 +28,13 @@ pub struct SourceFile {
 impl SourceFile {
     fn new(path: String, text: String) -> Self {
         let is_rust = Path::new(&path).extension().is_some_and(|e| e == "rs");
-        let views = if is_rust {
-            lexer::split(&text)
-        } else {
-            Views::default()
-        };
+        let views = if is_rust { lexer::split(&text) } else { Views::default() };
         Self { path, text, views }
     }
 
     /// The line, from 1, in which `offset` stands.
     pub(crate) fn line_at(&self, offset: usize) -> usize {
-        1 + self.text.as_bytes()[..offset]
-            .iter()
-            .filter(|&&b| b == b'\n')
-            .count()
+        1 + self.text.as_bytes()[..offset].iter().filter(|&&b| b == b'\n').count()
     }
 
     /// Whether the file holds tests only: `tests.rs`, or anything in a folder `tests`.
@@ -94,9 +87,7 @@ impl Tree {
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| SourceFile::new(path.into(), text.into());
-        Self {
-            files: files.iter().map(file).collect(),
-        }
+        Self { files: files.iter().map(file).collect() }
     }
 }
 
@@ -114,10 +105,7 @@ fn walk(dir: &Path, prefix: &str, ignored: &Ignored, out: &mut Vec<SourceFile>) 
         } else if kind.is_file() {
             let bytes = fs::read(entry.path())?;
             let is_text = !bytes.contains(&0);
-            let text = String::from_utf8(bytes)
-                .ok()
-                .filter(|_| is_text)
-                .unwrap_or_default();
+            let text = String::from_utf8(bytes).ok().filter(|_| is_text).unwrap_or_default();
             out.push(SourceFile::new(path, text));
         }
     }
@@ -135,11 +123,7 @@ struct Ignored {
 impl Ignored {
     fn parse(text: &str) -> io::Result<Self> {
         let mut ignored = Self::default();
-        for line in text
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        {
+        for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
             let pattern = line.trim_end_matches('/');
             let (list, rest) = if let Some(suffix) = pattern.strip_prefix("*.") {
                 (&mut ignored.suffixes, suffix)
@@ -159,8 +143,7 @@ impl Ignored {
 
     fn matches(&self, path: &str, name: &str) -> bool {
         let ends = |suffix: &String| {
-            name.strip_suffix(suffix.as_str())
-                .is_some_and(|stem| stem.ends_with('.'))
+            name.strip_suffix(suffix.as_str()).is_some_and(|stem| stem.ends_with('.'))
         };
         self.names.iter().any(|n| n == name)
             || self.paths.iter().any(|p| p == path)
@@ -184,11 +167,7 @@ mod tests {
         ] {
             assert!(ignored.matches(path, name), "{path}");
         }
-        for (path, name) in [
-            ("b/out", "out"),
-            ("a/target.rs", "target.rs"),
-            ("blog", "blog"),
-        ] {
+        for (path, name) in [("b/out", "out"), ("a/target.rs", "target.rs"), ("blog", "blog")] {
             assert!(!ignored.matches(path, name), "{path}");
         }
         assert!(Ignored::parse("!keep").is_err());
@@ -201,11 +180,6 @@ mod tests {
         let tests = tree.get("src/a/tests.rs").expect("it was put there");
         assert_eq!((tests.line_at(0), tests.line_at(2)), (1, 2));
         assert!(tests.is_test());
-        assert!(
-            !tree
-                .get("src/a/mod.rs")
-                .expect("it was put there")
-                .is_test()
-        );
+        assert!(!tree.get("src/a/mod.rs").expect("it was put there").is_test());
     }
 }

@@ -5,12 +5,7 @@ fn repository_is_tidy() {
     let violations =
         waystage_tidy::check(&waystage_tidy::root()).expect("the repository can be read");
     let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
-    assert!(
-        list.is_empty(),
-        "{} violations:\n{}",
-        list.len(),
-        list.join("\n")
-    );
+    assert!(list.is_empty(), "{} violations:\n{}", list.len(), list.join("\n"));
 }
 
 #[test]

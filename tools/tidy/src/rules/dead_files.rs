@@ -60,18 +60,13 @@ fn visit<'a>(
         let mut folder = folder_of(&file.path);
         // Modules with a body around the item are folders too.
         let around = |m: &&modules::Module<'_>| {
-            m.body
-                .as_ref()
-                .is_some_and(|body| body.contains(&item.offset))
+            m.body.as_ref().is_some_and(|body| body.contains(&item.offset))
         };
         for outer in items.iter().filter(around) {
             folder += outer.name;
             folder.push('/');
         }
-        for path in [
-            format!("{folder}{}.rs", item.name),
-            format!("{folder}{}/mod.rs", item.name),
-        ] {
+        for path in [format!("{folder}{}.rs", item.name), format!("{folder}{}/mod.rs", item.name)] {
             if let Some(child) = tree.get(&path) {
                 visit(tree, child, reached, report);
             }
@@ -97,10 +92,7 @@ mod tests {
     fn finds_undeclared_files() {
         let files = [
             ("Cargo.toml", ""),
-            (
-                "src/lib.rs",
-                "mod a;\npub mod b;\n// mod e;\nmod inner { mod deep; }\n",
-            ),
+            ("src/lib.rs", "mod a;\npub mod b;\n// mod e;\nmod inner { mod deep; }\n"),
             ("src/a.rs", "mod c;\n"),
             ("src/a/c.rs", ""),
             ("src/b/mod.rs", "#[cfg(test)]\nmod tests;\n"),
@@ -113,10 +105,7 @@ mod tests {
             ("tools/x/src/y.rs", ""),
             ("examples/z.rs", ""),
         ];
-        assert_eq!(
-            found(check, &files),
-            ["src/b/d.rs:1", "src/e.rs:1", "tools/x/src/y.rs:1"]
-        );
+        assert_eq!(found(check, &files), ["src/b/d.rs:1", "src/e.rs:1", "tools/x/src/y.rs:1"]);
     }
 
     #[test]
@@ -128,11 +117,7 @@ mod tests {
         ];
         assert_eq!(found(check, &files), ["src/lib.rs:2"]);
         let gated = "#[cfg(all(test, not(loom)))]\nmod tests;\n";
-        let files = [
-            ("Cargo.toml", ""),
-            ("src/lib.rs", gated),
-            ("src/tests.rs", ""),
-        ];
+        let files = [("Cargo.toml", ""), ("src/lib.rs", gated), ("src/tests.rs", "")];
         assert!(found(check, &files).is_empty());
     }
 }

@@ -73,14 +73,8 @@ version = \"1\"
 
 f.workspace = true
 ";
-        assert_eq!(
-            unexplained(manifest),
-            [(6, "c"), (8, "d"), (9, "e"), (15, "f.workspace")]
-        );
-        let files = [
-            ("tools/a/Cargo.toml", manifest),
-            ("not-Cargo.toml", manifest),
-        ];
+        assert_eq!(unexplained(manifest), [(6, "c"), (8, "d"), (9, "e"), (15, "f.workspace")]);
+        let files = [("tools/a/Cargo.toml", manifest), ("not-Cargo.toml", manifest)];
         assert_eq!(found(check, &files).len(), 4);
     }
 

@@ -64,20 +64,13 @@ pub(crate) fn check(tree: &Tree, report: &mut Vec<Violation>) {
 }
 
 fn floor_of(name: &str) -> Option<u32> {
-    FLOORS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, floor)| *floor)
+    FLOORS.iter().find(|(known, _)| *known == name).map(|(_, floor)| *floor)
 }
 
 /// `log` for `src/log/frame.rs`, `clock` for `src/clock.rs`.
 fn top_of(path: &str) -> &str {
     let inner = path.trim_start_matches("src/");
-    inner
-        .split('/')
-        .next()
-        .unwrap_or(inner)
-        .trim_end_matches(".rs")
+    inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs")
 }
 
 /// The first part below the crate's root of each path that starts there.
@@ -90,16 +83,9 @@ fn imports(file: &SourceFile) -> Vec<(usize, &str)> {
         let skipped = match path.parts[0] {
             "crate" => 1,
             "super" | "self" => {
-                let climbed = path
-                    .parts
-                    .iter()
-                    .take_while(|part| **part == "super")
-                    .count();
-                let steps = path
-                    .parts
-                    .iter()
-                    .take_while(|p| matches!(**p, "super" | "self"))
-                    .count();
+                let climbed = path.parts.iter().take_while(|part| **part == "super").count();
+                let steps =
+                    path.parts.iter().take_while(|p| matches!(**p, "super" | "self")).count();
                 if climbed < depth + modules::depth_at(&modules, path.offset) {
                     continue;
                 }
@@ -107,10 +93,7 @@ fn imports(file: &SourceFile) -> Vec<(usize, &str)> {
             }
             _ => continue,
         };
-        found.push((
-            path.offset,
-            path.parts.get(skipped).copied().unwrap_or(ROOT),
-        ));
+        found.push((path.offset, path.parts.get(skipped).copied().unwrap_or(ROOT)));
     }
     found
 }
@@ -128,10 +111,7 @@ mod tests {
     fn finds_imports_up_and_sideways() {
         for (path, text) in [
             ("src/log/frame.rs", "use crate::stage::Stage;"),
-            (
-                "src/log/mod.rs",
-                "pub(crate) use crate::{sync::Ring, worker::{step, pool}};",
-            ),
+            ("src/log/mod.rs", "pub(crate) use crate::{sync::Ring, worker::{step, pool}};"),
             ("src/envelope/id.rs", "use crate::metrics::Counter;"),
             ("src/topic/mod.rs", "fn f() { crate::actor::spawn(); }"),
             ("src/sync.rs", "use crate::clock::Clock;"),
@@ -140,10 +120,7 @@ mod tests {
             ("src/coord/parker.rs", "use crate::*;"),
             ("src/stage/mod.rs", "use super::bus::Bus;"),
             ("src/stage/full.rs", "use super::super::bus::Bus;"),
-            (
-                "src/stage/full.rs",
-                "mod a { use super::super::super::bus; }",
-            ),
+            ("src/stage/full.rs", "mod a { use super::super::super::bus; }"),
             ("src/stage/tests.rs", "use crate::bus::Bus;"),
         ] {
             let want = if text.contains("pool") { 2 } else { 1 };
@@ -153,36 +130,21 @@ mod tests {
 
     #[test]
     fn finds_folders_without_floor() {
-        assert_eq!(
-            found(check, &[("src/misc/mod.rs", "")]),
-            ["src/misc/mod.rs:1"]
-        );
+        assert_eq!(found(check, &[("src/misc/mod.rs", "")]), ["src/misc/mod.rs:1"]);
     }
 
     #[test]
     fn leaves_imports_down_and_inside_alone() {
         for (path, text) in [
-            (
-                "src/log/frame.rs",
-                "use crate::{log::segment, coord::Parker, envelope};",
-            ),
+            ("src/log/frame.rs", "use crate::{log::segment, coord::Parker, envelope};"),
             (
                 "src/stage/mod.rs",
                 "//! See crate::bus::Bus.\n/// `crate::bus`\nuse self::full::Full;",
             ),
-            (
-                "src/stage/full.rs",
-                "use super::Stage;\nmod tests { use super::super::Stage; }",
-            ),
-            (
-                "src/clock.rs",
-                "use crate::sync::Ordering;\nmod tests { use super::*; }",
-            ),
+            ("src/stage/full.rs", "use super::Stage;\nmod tests { use super::super::Stage; }"),
+            ("src/clock.rs", "use crate::sync::Ordering;\nmod tests { use super::*; }"),
             ("src/lib.rs", "pub use crate::rest::serve;\nmod bus;"),
-            (
-                "src/stage/full.rs",
-                "use std::fmt; use other::crate_x::bus;",
-            ),
+            ("src/stage/full.rs", "use std::fmt; use other::crate_x::bus;"),
             ("tools/x/src/a.rs", "use crate::bus::Bus;"),
         ] {
             assert_eq!(lines(path, text), 0, "{path}: {text}");

@@ -4,11 +4,7 @@ use crate::paths::words;
 use crate::{Tree, Violation};
 
 // Written in two parts, so that this file may be checked too.
-const MARKERS: &[&str] = &[
-    concat!("FIX", "ME"),
-    concat!("TO", "DO"),
-    concat!("X", "XX"),
-];
+const MARKERS: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("X", "XX")];
 const MACROS: &[&str] = &[concat!("to", "do"), concat!("unimple", "mented")];
 
 /// Reports markers in comments and code (strings may hold them) and unfinished-work macros.
@@ -55,18 +51,9 @@ mod tests {
     fn finds_markers_and_macros() {
         let rust = "// FIXME: later\nfn f() {\n    todo!()\n}\n/* XXX */\n//! TODO\n";
         let files = [("src/a.rs", rust), ("Cargo.toml", "# TODO: version\n")];
-        let want = [
-            "Cargo.toml:1",
-            "src/a.rs:1",
-            "src/a.rs:3",
-            "src/a.rs:5",
-            "src/a.rs:6",
-        ];
+        let want = ["Cargo.toml:1", "src/a.rs:1", "src/a.rs:3", "src/a.rs:5", "src/a.rs:6"];
         assert_eq!(found(check, &files), want);
-        assert_eq!(
-            found(check, &[("a.rs", "fn f() { unimplemented!() }")]),
-            ["a.rs:1"]
-        );
+        assert_eq!(found(check, &[("a.rs", "fn f() { unimplemented!() }")]), ["a.rs:1"]);
     }
 
     #[test]

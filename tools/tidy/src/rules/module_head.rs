@@ -35,12 +35,8 @@ mod tests {
             ("benches/d.rs", "// Not a module comment.\n"),
             ("fuzz/fuzz_targets/e.rs", "#![no_main]\n"),
         ];
-        let want = [
-            "benches/d.rs:1",
-            "loom-tests/tests/c.rs:1",
-            "src/a.rs:1",
-            "tools/x/src/main.rs:1",
-        ];
+        let want =
+            ["benches/d.rs:1", "loom-tests/tests/c.rs:1", "src/a.rs:1", "tools/x/src/main.rs:1"];
         assert_eq!(found(check, &files), want);
     }
 }

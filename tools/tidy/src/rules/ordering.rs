@@ -39,22 +39,14 @@ pub(crate) fn check(tree: &Tree, report: &mut Vec<Violation>) {
                 _ => continue,
             };
             let path = file.path.clone();
-            report.push(Violation {
-                path,
-                line,
-                rule: "ordering",
-                problem,
-                remedy,
-            });
+            report.push(Violation { path, line, rule: "ordering", problem, remedy });
         }
     }
 }
 
 /// Whether the statement around `offset` is a `use`.
 fn in_use(file: &SourceFile, offset: usize) -> bool {
-    let start = file.views.code[..offset]
-        .rfind([';', '}'])
-        .map_or(0, |at| at + 1);
+    let start = file.views.code[..offset].rfind([';', '}']).map_or(0, |at| at + 1);
     let statement = &file.views.code[start..offset];
     paths::words(statement, "use").next().is_some()
 }
@@ -77,32 +69,17 @@ mod tests {
     #[test]
     fn finds_uncommented_orderings() {
         assert_eq!(lines("\na.load(Ordering::Acquire);\n"), ["src/a.rs:2"]);
-        assert_eq!(
-            lines("fence(crate::sync::Ordering::SeqCst);\n"),
-            ["src/a.rs:1"]
-        );
-        let far = format!(
-            "// ORDERING: x\n{}a.load(Ordering::Acquire);\n",
-            "\n".repeat(6)
-        );
+        assert_eq!(lines("fence(crate::sync::Ordering::SeqCst);\n"), ["src/a.rs:1"]);
+        let far = format!("// ORDERING: x\n{}a.load(Ordering::Acquire);\n", "\n".repeat(6));
         assert_eq!(lines(&far), ["src/a.rs:8"]);
-        assert_eq!(
-            lines("a(\"ORDERING\", Ordering::Release);\n"),
-            ["src/a.rs:1"]
-        );
+        assert_eq!(lines("a(\"ORDERING\", Ordering::Release);\n"), ["src/a.rs:1"]);
     }
 
     #[test]
     fn finds_imports_that_hide_orderings() {
-        assert_eq!(
-            lines("use crate::sync::Ordering::{Acquire, Relaxed};\n").len(),
-            2
-        );
+        assert_eq!(lines("use crate::sync::Ordering::{Acquire, Relaxed};\n").len(), 2);
         assert_eq!(lines("use crate::sync::Ordering::*;\n"), ["src/a.rs:1"]);
-        assert_eq!(
-            lines("use crate::sync::{AtomicU64, Ordering as O};\n"),
-            ["src/a.rs:1"]
-        );
+        assert_eq!(lines("use crate::sync::{AtomicU64, Ordering as O};\n"), ["src/a.rs:1"]);
     }
 
     #[test]
@@ -111,10 +88,7 @@ mod tests {
             lines("// ORDERING: Acquire, pairs with b\na.load(Ordering::Acquire);\n").is_empty()
         );
         assert!(lines("a.load(Ordering::SeqCst); // ORDERING: total order\n").is_empty());
-        let far = format!(
-            "// ORDERING: x\n{}a.load(Ordering::Acquire);\n",
-            "\n".repeat(5)
-        );
+        let far = format!("// ORDERING: x\n{}a.load(Ordering::Acquire);\n", "\n".repeat(5));
         assert!(lines(&far).is_empty());
         assert!(lines("a.load(Ordering::Relaxed); // Acquire\n").is_empty());
         assert!(lines("use std::cmp::Ordering as O; Ordering::Less\n").is_empty());

@@ -7,14 +7,8 @@ use crate::paths;
 use crate::{Tree, Violation};
 
 /// Crates that only the door may name.
-const CRATES: &[&str] = &[
-    "crossbeam_queue",
-    "crossbeam_utils",
-    "crossbeam",
-    "loom",
-    "concurrent_queue",
-    "parking_lot",
-];
+const CRATES: &[&str] =
+    &["crossbeam_queue", "crossbeam_utils", "crossbeam", "loom", "concurrent_queue", "parking_lot"];
 /// What of `std::sync` carries no synchronisation that a model must see.
 const PLAIN: &[&str] = &["Arc", "Weak", "PoisonError", "OnceLock"];
 
@@ -93,10 +87,7 @@ mod tests {
         ] {
             assert_eq!(lines(text), 1, "{text}");
         }
-        assert_eq!(
-            lines("use std::sync::{Once, Condvar, RwLock, mpsc, Arc};"),
-            4
-        );
+        assert_eq!(lines("use std::sync::{Once, Condvar, RwLock, mpsc, Arc};"), 4);
     }
 
     #[test]
@@ -119,13 +110,7 @@ mod tests {
     #[test]
     fn tests_may_use_threads_but_no_queue() {
         let text = "use std::{thread, sync::Mutex};\nuse crossbeam_queue::ArrayQueue;\n";
-        let files = [
-            ("src/stage/tests.rs", text),
-            ("src/stage/tests/full.rs", text),
-        ];
-        assert_eq!(
-            found(check, &files),
-            ["src/stage/tests.rs:2", "src/stage/tests/full.rs:2"]
-        );
+        let files = [("src/stage/tests.rs", text), ("src/stage/tests/full.rs", text)];
+        assert_eq!(found(check, &files), ["src/stage/tests.rs:2", "src/stage/tests/full.rs:2"]);
     }
 }

@@ -30,23 +30,15 @@ pub(crate) fn check(tree: &Tree, report: &mut Vec<Violation>) {
                 continue;
             };
             let (path, problem) = (file.path.clone(), problem.to_owned());
-            report.push(Violation {
-                path,
-                line,
-                rule: "unsafe",
-                problem,
-                remedy,
-            });
+            report.push(Violation { path, line, rule: "unsafe", problem, remedy });
         }
     }
 }
 
 /// Whether the reason stands above the statement that `line` belongs to.
 fn is_explained(file: &SourceFile, line: usize) -> bool {
-    let (code, comments): (Vec<_>, Vec<_>) = (
-        file.views.code.lines().collect(),
-        file.views.comments.lines().collect(),
-    );
+    let (code, comments): (Vec<_>, Vec<_>) =
+        (file.views.code.lines().collect(), file.views.comments.lines().collect());
     for index in (0..line).rev().take(LINES_ABOVE) {
         if comments[index].contains("// SAFETY:") {
             return true;
@@ -62,10 +54,7 @@ fn is_explained(file: &SourceFile, line: usize) -> bool {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unnecessary_safety_comment,
-    reason = "the snippets look like such comments"
-)]
+#[expect(clippy::unnecessary_safety_comment, reason = "the snippets look like such comments")]
 mod tests {
     use super::check;
     use crate::report::found;
@@ -77,29 +66,17 @@ mod tests {
     #[test]
     fn finds_unsafe_elsewhere() {
         let text = "// SAFETY: no matter\nunsafe { f() }\n";
-        let files = [
-            ("src/stage/mod.rs", text),
-            ("tools/x/src/main.rs", "unsafe fn f() {}"),
-        ];
-        assert_eq!(
-            found(check, &files),
-            ["src/stage/mod.rs:2", "tools/x/src/main.rs:1"]
-        );
+        let files = [("src/stage/mod.rs", text), ("tools/x/src/main.rs", "unsafe fn f() {}")];
+        assert_eq!(found(check, &files), ["src/stage/mod.rs:2", "tools/x/src/main.rs:1"]);
     }
 
     #[test]
     fn finds_blocks_without_reason() {
         assert_eq!(region("let a = unsafe { f() };\n"), ["src/log/region.rs:1"]);
-        assert_eq!(
-            region("unsafe impl Send for R {}\n"),
-            ["src/log/region.rs:1"]
-        );
+        assert_eq!(region("unsafe impl Send for R {}\n"), ["src/log/region.rs:1"]);
         let shared = "// SAFETY: f\nunsafe { f() };\nunsafe { g() };\n";
         assert_eq!(region(shared), ["src/log/region.rs:3"]);
-        assert_eq!(
-            region("// SAFETY: f\n\nunsafe { f() };\n"),
-            ["src/log/region.rs:3"]
-        );
+        assert_eq!(region("// SAFETY: f\n\nunsafe { f() };\n"), ["src/log/region.rs:3"]);
     }
 
     #[test]

@@ -3,11 +3,8 @@
 use crate::{Tree, Violation};
 
 // Written in two parts, so that this file may be checked too.
-const WORDS: &[&str] = &[
-    concat!("/wo", "rk/"),
-    concat!(".lib", "rary"),
-    concat!("artif", "actory"),
-];
+const WORDS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!(".lib", "rary"), concat!("artif", "actory")];
 
 /// Reports each line of a text file with one of the words, in any case.
 pub(crate) fn check(tree: &Tree, report: &mut Vec<Violation>) {
@@ -37,11 +34,7 @@ mod tests {
     fn finds_each_word_in_any_text_file() {
         for word in WORDS {
             let text = format!("fine\nsee {}x\n", word.to_ascii_uppercase());
-            assert_eq!(
-                found(check, &[("README.md", &text)]),
-                ["README.md:2"],
-                "{word}"
-            );
+            assert_eq!(found(check, &[("README.md", &text)]), ["README.md:2"], "{word}");
         }
         let clean = "a worker's work, in a library of artifacts\n";
         assert!(found(check, &[("README.md", clean)]).is_empty());

@@ -1,0 +1,139 @@
+//! Batch publishing: envelopes for the same stage travel in blocks, one slot and one look at the
+//! state word each.
+
+use std::sync::Arc;
+
+use super::core::Core;
+use super::error::{BatchError, Refused};
+use super::publish::Wait;
+use crate::envelope::{Envelope, EnvelopeId};
+use crate::metrics::counter::Counter;
+use crate::stage::Stage;
+use crate::stage::engine::StageMap;
+use crate::stage::enter::Refusal;
+use crate::stage::queue::Block;
+
+impl<P: Send + 'static> Core<P> {
+    /// Publishes in order; stops at the first refusal.
+    pub(crate) fn publish_batch(
+        &self,
+        map: &StageMap<P>,
+        counter: (&Counter, bool),
+        mut fresh_id: impl FnMut() -> EnvelopeId,
+        envelopes: impl IntoIterator<Item = Envelope<P>>,
+    ) -> Result<usize, BatchError<P>> {
+        let mut batch =
+            Filling { core: self, counter, target: None, block: self.block(), accepted: 0 };
+        let mut envelopes = envelopes.into_iter();
+        while let Some(mut envelope) = envelopes.next() {
+            let added = match self.target(map, &mut envelope) {
+                Ok(stage) => {
+                    self.stamp(&mut envelope, stage.settings().expiry, &mut fresh_id);
+                    batch.add(stage, envelope)
+                }
+                Err(reason) => match batch.flush() {
+                    Ok(()) => Err((reason, Block::from([envelope]))),
+                    Err((earlier, mut rest)) => {
+                        rest.push_back(envelope);
+                        Err((earlier, rest))
+                    }
+                },
+            };
+            if let Err((reason, rest)) = added {
+                return Err(batch.stop(reason, rest, envelopes));
+            }
+        }
+        if let Err((reason, rest)) = batch.flush() {
+            return Err(batch.stop(reason, rest, envelopes));
+        }
+        let Filling { block, accepted, .. } = batch;
+        self.put_block(block);
+        Ok(accepted)
+    }
+}
+
+type Left<P> = (Refused, Block<P>);
+
+/// The block being filled for one stage.
+struct Filling<'a, P> {
+    core: &'a Core<P>,
+    counter: (&'a Counter, bool),
+    target: Option<Arc<Stage<P>>>,
+    block: Block<P>,
+    accepted: usize,
+}
+
+impl<P: Send + 'static> Filling<'_, P> {
+    /// Adds one envelope; sends the block when it is full or for another stage.
+    fn add(&mut self, stage: &Arc<Stage<P>>, envelope: Envelope<P>) -> Result<(), Left<P>> {
+        let same = self.target.as_ref().is_some_and(|target| Arc::ptr_eq(target, stage));
+        if !same {
+            if let Err((reason, mut rest)) = self.flush() {
+                rest.push_back(envelope);
+                return Err((reason, rest));
+            }
+            self.target = Some(Arc::clone(stage));
+        }
+        self.block.push_back(envelope);
+        let settings = stage.settings();
+        if self.block.len() >= settings.batch.min(settings.capacity) {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Sends what is in the block, as a block if there is room for one, else one by one.
+    fn flush(&mut self) -> Result<(), Left<P>> {
+        let Some(stage) = self.target.clone().filter(|_| !self.block.is_empty()) else {
+            return Ok(());
+        };
+        let count = self.block.len();
+        let block = std::mem::replace(&mut self.block, self.core.block());
+        self.counter.0.add_as(self.counter.1, count as u64);
+        let (refusal, block) = match stage.try_enter_block(self.core, block) {
+            Ok(()) => {
+                self.accepted += count;
+                return Ok(());
+            }
+            Err(refused) => refused,
+        };
+        self.counter.0.subtract(count as u64);
+        if refusal != Refusal::Full {
+            stage.meters().refused.add(1);
+            return Err((refusal.into(), block));
+        }
+        self.one_by_one(&stage, block)
+    }
+
+    #[cold]
+    fn one_by_one(&mut self, stage: &Arc<Stage<P>>, mut block: Block<P>) -> Result<(), Left<P>> {
+        while let Some(envelope) = block.pop_front() {
+            self.counter.0.add_as(self.counter.1, 1);
+            match self.core.enter_waiting(stage, envelope, Wait::Policy) {
+                Ok(()) => self.accepted += 1,
+                Err((refusal, envelope)) => {
+                    self.counter.0.subtract(1);
+                    stage.meters().refused.add(1);
+                    block.push_front(envelope);
+                    return Err((refusal.into(), block));
+                }
+            }
+        }
+        self.core.put_block(block);
+        Ok(())
+    }
+
+    /// The error that hands back everything not accepted.
+    fn stop(
+        self,
+        reason: Refused,
+        rest: Block<P>,
+        others: impl Iterator<Item = Envelope<P>>,
+    ) -> BatchError<P> {
+        let unratcheted = rest.into_iter().map(|mut envelope| {
+            envelope.slip_mut().unratchet();
+            envelope
+        });
+        BatchError { reason, accepted: self.accepted, rest: unratcheted.chain(others).collect() }
+    }
+}

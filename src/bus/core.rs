@@ -1,0 +1,393 @@
+//! The heart of a bus, shared by its handle, its publishers and its stages: implements
+//! [`Engine`], that is routing, settlement and the books.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::dead_letter::{DeadLetter, DeadLetters};
+use super::publisher::Ids;
+use super::registry::Registry;
+use super::settings::BusSettings;
+use crate::clock::Clock;
+use crate::coord::ticket::{Desk, Scheduler};
+use crate::envelope::envelope::{Cause, Settled};
+use crate::envelope::{Envelope, EnvelopeId, Route};
+use crate::metrics::Conservation;
+use crate::metrics::counter::{Counter, Striped};
+use crate::stage::engine::{Engine, Scratch, StageMap};
+use crate::stage::handler::guarded;
+use crate::stage::hop::nanoseconds;
+use crate::stage::queue::Block;
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, lock};
+use crate::worker::shared::Shared;
+
+/// Scratches and spare blocks kept for later turns.
+const SPARE: usize = 64;
+/// Spare blocks one scratch keeps for itself.
+const SPARE_BLOCKS: usize = 4;
+
+/// Where a bus is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lifecycle {
+    /// Publishes are accepted.
+    Running,
+    /// Publishes are refused, queued work is held.
+    Paused,
+    /// Publishes are refused, itineraries are finished.
+    Draining,
+    /// Nothing moves any more.
+    Stopped,
+}
+
+/// What became of envelopes, one set per worker and one for all other threads.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) accepted: Counter,
+    completed: Counter,
+    dead: Counter,
+    expired: Counter,
+    dropped: Counter,
+    undelivered: Counter,
+}
+
+/// Id generators and counters for threads that publish through handles.
+const LANES: usize = 16;
+
+/// What some of these threads share.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) accepted: Counter,
+    ids: Mutex<Ids>,
+}
+
+impl Lane {
+    fn new(seed: u64) -> Self {
+        Self { accepted: Counter::default(), ids: Mutex::new(Ids::new(seed)) }
+    }
+
+    pub(crate) fn fresh_id(&self, clock: &dyn Clock) -> EnvelopeId {
+        lock(&self.ids).next(|| clock.wall_ms())
+    }
+}
+
+/// A seed from the machine's source of randomness.
+pub(crate) fn machine_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+pub(crate) struct Core<P> {
+    /// Tells this bus's routes from those of others.
+    pub(crate) number: u16,
+    pub(crate) settings: BusSettings,
+    pub(crate) shared: Arc<Shared>,
+    scheduler: Arc<dyn Scheduler>,
+    clock: Arc<dyn Clock>,
+    pub(crate) registry: Mutex<Registry>,
+    stages: Arc<ArcSwap<StageMap<P>>>,
+    /// Serialises changes of `stages` and of the lifecycle.
+    pub(crate) changing: Mutex<()>,
+    lifecycle: AtomicU32,
+    books: Striped<Books>,
+    /// Ids and counts of the threads that publish through handles.
+    lanes: Box<[CachePadded<Lane>]>,
+    /// Envelopes accepted by each [`super::Publisher`] made so far.
+    publishers: Mutex<Vec<Arc<Counter>>>,
+    redriven: Counter,
+    evicted: Counter,
+    panics: Counter,
+    pub(crate) dead: Mutex<DeadLetters<P>>,
+    random: AtomicU64,
+    scratches: Ring<Box<Scratch<P>>>,
+    blocks: Ring<Block<P>>,
+}
+
+impl<P: Send + 'static> Core<P> {
+    pub(crate) fn new(number: u16, settings: BusSettings, shared: Arc<Shared>, seed: u64) -> Self {
+        let clock = Arc::clone(&shared.clock);
+        Self {
+            number,
+            scheduler: Arc::clone(&shared) as Arc<dyn Scheduler>,
+            clock,
+            registry: Mutex::new(Registry::default()),
+            stages: Arc::new(ArcSwap::from_pointee(StageMap(Vec::new()))),
+            changing: Mutex::new(()),
+            lifecycle: AtomicU32::new(Lifecycle::Running as u32),
+            books: Striped::new(shared.seats.len()),
+            lanes: (0..LANES as u64).map(|lane| CachePadded::new(Lane::new(seed ^ lane))).collect(),
+            publishers: Mutex::new(Vec::new()),
+            redriven: Counter::default(),
+            evicted: Counter::default(),
+            panics: Counter::default(),
+            dead: Mutex::new(DeadLetters::new(settings.dead_letters)),
+            random: AtomicU64::new(seed),
+            scratches: Ring::new(SPARE),
+            blocks: Ring::new(SPARE),
+            shared,
+            settings,
+        }
+    }
+
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        // ORDERING: SeqCst: written together with the stages' words, off the fast path.
+        match self.lifecycle.load(Ordering::SeqCst) {
+            0 => Lifecycle::Running,
+            1 => Lifecycle::Paused,
+            2 => Lifecycle::Draining,
+            _ => Lifecycle::Stopped,
+        }
+    }
+
+    pub(crate) fn set_lifecycle(&self, lifecycle: Lifecycle) {
+        // ORDERING: SeqCst, as in `lifecycle`.
+        self.lifecycle.store(lifecycle as u32, Ordering::SeqCst);
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The registry of stages, for publishers that cache it.
+    pub(crate) fn stage_map(&self) -> &Arc<ArcSwap<StageMap<P>>> {
+        &self.stages
+    }
+
+    /// The name behind a route.
+    pub(crate) fn name(&self, route: Route) -> String {
+        lock(&self.registry).name(route).unwrap_or("").to_owned()
+    }
+
+    /// A counter of its own for a publisher.
+    pub(crate) fn enlist(&self) -> Arc<Counter> {
+        let counter = Arc::new(Counter::default());
+        let mut publishers = lock(&self.publishers);
+        // Counters of publishers that are gone are folded into one, so the list stays bounded by
+        // the publishers alive.
+        let (gone, alive): (Vec<_>, Vec<_>) =
+            publishers.drain(..).partition(|counter| Arc::strong_count(counter) == 1);
+        self.books.of(usize::MAX).0.accepted.add(gone.iter().map(|counter| counter.get()).sum());
+        *publishers = alive;
+        publishers.push(Arc::clone(&counter));
+        counter
+    }
+
+    /// Counts an envelope as accepted on a thread that has no counter of its own.
+    pub(crate) fn count_accepted(&self, worker: usize, count: u64) {
+        let (books, alone) = self.books.of(worker);
+        books.accepted.add_as(alone, count);
+    }
+
+    /// What the publishing thread number `lane` uses.
+    pub(crate) fn lane(&self, lane: usize) -> &Lane {
+        &self.lanes[lane % LANES]
+    }
+
+    pub(crate) fn count_redriven(&self) {
+        self.redriven.add(1);
+    }
+
+    pub(crate) fn uncount_redriven(&self) {
+        self.redriven.subtract(1);
+    }
+
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.get()
+    }
+
+    /// The books now; exact at rest.
+    pub(crate) fn conservation(&self) -> Conservation {
+        // What was settled is read before what was accepted: so nothing seems settled that was
+        // never accepted.
+        let sum = |number: fn(&Books) -> &Counter| self.books.sum(|books| number(books).get());
+        let evicted = self.evicted.get();
+        let mut books = Conservation {
+            completed: sum(|books| &books.completed),
+            dead: sum(|books| &books.dead).saturating_sub(evicted),
+            expired: sum(|books| &books.expired),
+            dropped: sum(|books| &books.dropped) + evicted,
+            undelivered: sum(|books| &books.undelivered),
+            ..Conservation::default()
+        };
+        let publishers = lock(&self.publishers);
+        books.accepted = sum(|books| &books.accepted)
+            + self.lanes.iter().map(|lane| lane.accepted.get()).sum::<u64>()
+            + publishers.iter().map(|counter| counter.get()).sum::<u64>();
+        drop(publishers);
+        books.redriven = self.redriven.get();
+        books.in_flight = books.taken_in().saturating_sub(books.settled());
+        books
+    }
+
+    /// An empty block for a batch publish.
+    pub(crate) fn block(&self) -> Block<P> {
+        self.blocks.pop().unwrap_or_default()
+    }
+
+    /// Gives an empty block back.
+    pub(crate) fn put_block(&self, block: Block<P>) {
+        // Beyond `SPARE` they are freed.
+        let _ = self.blocks.push(block);
+    }
+
+    /// Marks an envelope as entering now: its id, its expiry, its meter.
+    pub(crate) fn stamp(
+        &self,
+        envelope: &mut Envelope<P>,
+        expiry: Option<std::time::Duration>,
+        fresh_id: impl FnOnce() -> EnvelopeId,
+    ) {
+        if envelope.id().is_nil() {
+            envelope.set_id(fresh_id());
+        }
+        let mask = u64::from(self.settings.meter_every) - 1;
+        let metered = envelope.id().lot() & mask == 0;
+        envelope.set_metered(metered);
+        if metered || expiry.is_some() || envelope.extras().is_some() {
+            self.stamp_rare(envelope, metered, expiry);
+        }
+    }
+
+    fn stamp_rare(
+        &self,
+        envelope: &mut Envelope<P>,
+        metered: bool,
+        expiry: Option<std::time::Duration>,
+    ) {
+        let now = self.clock.monotonic_ns();
+        if metered {
+            envelope.set_stamp(now);
+        }
+        let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
+        if let Some(life) = own.or(expiry.map(nanoseconds)) {
+            envelope.extras_mut().expires_at = Some(now.saturating_add(life));
+        }
+    }
+
+    /// Drops what may run foreign destructors.
+    pub(crate) fn drop_guarded<T>(&self, value: T) {
+        if guarded(|| drop(value)).is_err() {
+            self.panics.add(1);
+        }
+    }
+
+    /// Tells the producer and drops what is left.
+    #[cold]
+    fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
+        match envelope.take_callback() {
+            Some(callback) => {
+                if guarded(move || callback(end, Some(envelope))).is_err() {
+                    self.panics.add(1);
+                }
+            }
+            None => self.drop_guarded(envelope),
+        }
+    }
+}
+
+impl<P: Send + 'static> Engine<P> for Core<P> {
+    fn stages(&self) -> Arc<StageMap<P>> {
+        self.stages.load_full()
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    fn scheduler(&self) -> &Arc<dyn Scheduler> {
+        &self.scheduler
+    }
+
+    fn hop_limit(&self) -> u32 {
+        self.settings.hop_limit
+    }
+
+    #[inline]
+    fn settle(&self, desk: &Desk<'_>, envelope: Envelope<P>, end: Settled) {
+        let (books, alone) = self.books.of(desk.worker);
+        let count = match end {
+            Settled::Completed => &books.completed,
+            Settled::Dead(_) => &books.dead,
+            Settled::Expired => &books.expired,
+            Settled::Dropped => &books.dropped,
+            Settled::Undelivered => &books.undelivered,
+        };
+        if envelope.extras().is_some() || std::mem::needs_drop::<P>() {
+            // Told first, counted then: who sees the books at rest knows that all were told.
+            self.tell(envelope, end);
+        }
+        count.add_as(alone, 1);
+    }
+
+    fn bury(&self, desk: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause, stage: &str) {
+        if cause == Cause::StageClosed && self.lifecycle() == Lifecycle::Stopped {
+            return self.settle(desk, envelope, Settled::Undelivered);
+        }
+        let callback = envelope.take_callback();
+        let trail = envelope.slip().trail().collect::<Vec<_>>();
+        let letter = DeadLetter {
+            cause: cause.clone(),
+            stage: stage.to_owned(),
+            attempts: envelope.attempts(),
+            trail: trail.into_iter().map(|route| self.name(route)).collect(),
+            at_ms: self.clock.wall_ms(),
+            envelope,
+        };
+        let evicted = lock(&self.dead).keep(letter);
+        let (books, alone) = self.books.of(desk.worker);
+        if let Some(callback) = callback
+            && guarded(move || callback(Settled::Dead(cause), None)).is_err()
+        {
+            self.panics.add(1);
+        }
+        books.dead.add_as(alone, 1);
+        if let Some(evicted) = evicted {
+            self.evicted.add(1);
+            self.drop_guarded(evicted);
+        }
+    }
+
+    fn accept_emit(
+        &self,
+        desk: &Desk<'_>,
+        parent: &Envelope<P>,
+        ordinal: u32,
+        emit: &mut Envelope<P>,
+    ) {
+        self.count_accepted(desk.worker, 1);
+        self.stamp(emit, None, || EnvelopeId::derived(parent.id(), parent.hops(), ordinal));
+    }
+
+    fn random(&self) -> u64 {
+        // Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+        // ORDERING: Relaxed: any number will do.
+        let mut z = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn scratch(&self) -> Box<Scratch<P>> {
+        self.scratches.pop().unwrap_or_else(|| Box::new(Scratch::new()))
+    }
+
+    fn put_scratch(&self, mut scratch: Box<Scratch<P>>) {
+        while scratch.spare.len() > SPARE_BLOCKS {
+            self.put_block(scratch.spare.pop().expect("it is longer than SPARE_BLOCKS"));
+        }
+        // Beyond `SPARE` they are freed.
+        let _ = self.scratches.push(scratch);
+    }
+
+    fn count_panic(&self) {
+        self.panics.add(1);
+    }
+}
+
+impl<P> fmt::Debug for Core<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("number", &self.number).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! Publishing from async code: a future that waits in the line of publishers.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::core::Core;
+use super::error::{PublishError, Refused};
+use super::publish::Wait;
+use crate::envelope::Envelope;
+use crate::stage::Stage;
+use crate::stage::engine::Engine as _;
+use crate::stage::room::Wake;
+
+/// A publish that waits for room; see [`publish_async`](crate::Handle::publish_async).
+#[must_use = "nothing is published before the future is polled"]
+pub struct PublishFuture<P: Send + 'static> {
+    core: Arc<Core<P>>,
+    envelope: Option<Envelope<P>>,
+    /// The stage and the place in its line.
+    place: Option<(Arc<Stage<P>>, u64)>,
+}
+
+// Nothing in it is pinned: the envelope is only moved out.
+impl<P: Send + 'static> Unpin for PublishFuture<P> {}
+
+impl<P: Send + 'static> PublishFuture<P> {
+    pub(crate) fn new(core: Arc<Core<P>>, envelope: Envelope<P>) -> Self {
+        Self { core, envelope: Some(envelope), place: None }
+    }
+
+    fn try_now(&mut self) -> Option<Result<(), PublishError<P>>> {
+        let envelope = self.envelope.take()?;
+        let core = &*self.core;
+        let map = core.stages();
+        let lane = core.lane(0);
+        let fresh_id = || lane.fresh_id(core.clock());
+        match core.publish(&map, (&lane.accepted, false), fresh_id, envelope, Wait::No) {
+            Err(PublishError { reason: Refused::Full, envelope, .. }) => {
+                self.envelope = Some(*envelope);
+                None
+            }
+            ended => Some(ended),
+        }
+    }
+
+    fn leave(&mut self, used: bool) {
+        if let Some((stage, number)) = self.place.take() {
+            stage.leave_publishers(&*self.core, number, used);
+        }
+    }
+}
+
+impl<P: Send + 'static> Future for PublishFuture<P> {
+    type Output = Result<(), PublishError<P>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(ended) = self.try_now() {
+            self.leave(ended.is_ok());
+            return Poll::Ready(ended);
+        }
+        self.leave(true);
+        let map = self.core.stages();
+        let core = Arc::clone(&self.core);
+        let stage = self.envelope.as_mut().and_then(|envelope| {
+            let stage = core.target(&map, envelope).ok().cloned();
+            envelope.slip_mut().unratchet();
+            stage
+        });
+        if let Some(stage) = stage {
+            let number = stage.join_publishers(Wake::Task(context.waker().clone()));
+            self.place = Some((stage, number));
+        }
+        // Registered: room that came in between is seen now.
+        if let Some(ended) = self.try_now() {
+            self.leave(ended.is_ok());
+            return Poll::Ready(ended);
+        }
+        Poll::Pending
+    }
+}
+
+impl<P: Send + 'static> Drop for PublishFuture<P> {
+    fn drop(&mut self) {
+        self.leave(false);
+    }
+}
+
+impl<P: Send + 'static> fmt::Debug for PublishFuture<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishFuture")
+            .field("waits", &self.place.is_some())
+            .finish_non_exhaustive()
+    }
+}

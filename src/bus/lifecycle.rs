@@ -1,0 +1,287 @@
+//! Pause, closing, shutdown, re-drive.
+//!
+//! Shutdown: (1) intake stops, hops stay open, what was paused goes on; (2) itineraries are
+//! finished until the books say that nothing is in flight, or the deadline; (3) all stages close;
+//! (4) what still waits is handed back as undelivered and named in the report, and so is a handler
+//! that has not returned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Bus;
+use super::core::{Core, Lifecycle};
+use super::dead_letter::{Redrive, Redriven};
+use super::error::BusError;
+use crate::coord::attendance::{CLOSED, DRAINING, PAUSED};
+use crate::coord::on_worker::is_in_turn;
+use crate::coord::parker::Parker;
+use crate::coord::ticket::Desk;
+use crate::envelope::{EnvelopeId, Settled};
+use crate::metrics::Conservation;
+use crate::stage::Stage;
+use crate::stage::engine::{Engine as _, StageMap};
+use crate::stage::enter::Refusal;
+use crate::sync::lock;
+
+/// How often a shutdown looks at the books.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// Something that was still there at the end of a shutdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Leftover {
+    /// An envelope that waited; it was handed back as undelivered.
+    Waiting {
+        /// The stage it waited for.
+        stage: String,
+        /// Its id.
+        id: EnvelopeId,
+    },
+    /// Handler calls that have not returned; their envelopes are in flight until they do.
+    Running {
+        /// The stage.
+        stage: String,
+        /// How many.
+        calls: u64,
+    },
+}
+
+/// What a shutdown found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Whether everything accepted had ended by itself.
+    pub drained: bool,
+    /// Everything that had not, in the order of stages.
+    pub leftovers: Vec<Leftover>,
+    /// The books at the end.
+    pub conservation: Conservation,
+}
+
+impl<P: Send + 'static> Bus<P> {
+    /// Pauses every stage: publishes are refused, queued work is held, running work finishes,
+    /// hops are taken in.
+    pub fn pause(&self) {
+        let _changing = lock(&self.core.changing);
+        if self.core.lifecycle() == Lifecycle::Running {
+            self.core.set_lifecycle(Lifecycle::Paused);
+            self.core.each_stage(|stage| stage.refuse(&*self.core, PAUSED));
+        }
+    }
+
+    /// Ends a pause of the bus.
+    pub fn resume(&self) {
+        let _changing = lock(&self.core.changing);
+        if self.core.lifecycle() == Lifecycle::Paused {
+            self.core.set_lifecycle(Lifecycle::Running);
+            self.core.each_stage(|stage| stage.readmit(&*self.core, PAUSED));
+        }
+    }
+
+    /// Pauses one stage.
+    ///
+    /// # Errors
+    /// [`BusError::UnknownStage`].
+    pub fn pause_stage(&self, name: &str) -> Result<(), BusError> {
+        self.find(name)?.refuse(&*self.core, PAUSED);
+        Ok(())
+    }
+
+    /// Ends the pause of one stage.
+    ///
+    /// # Errors
+    /// [`BusError::UnknownStage`].
+    pub fn resume_stage(&self, name: &str) -> Result<(), BusError> {
+        self.find(name)?.readmit(&*self.core, PAUSED);
+        Ok(())
+    }
+
+    /// Closes a stage at once: what waits in it becomes dead letters (`StageClosed`), calls that
+    /// run finish. Its name may be opened again.
+    ///
+    /// # Errors
+    /// [`BusError::UnknownStage`].
+    pub fn close_stage(&self, name: &str) -> Result<(), BusError> {
+        let _changing = lock(&self.core.changing);
+        let stage = self.find(name)?;
+        stage.refuse(&*self.core, CLOSED);
+        stage.settle_closed(&*self.core);
+        let mut stages = self.core.stages().0.clone();
+        for place in &mut stages {
+            if place.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stage)) {
+                *place = None;
+            }
+        }
+        self.core.stage_map().store(Arc::new(StageMap(stages)));
+        self.core.shared.unreserve(stage.settings().permits as usize);
+        Ok(())
+    }
+
+    /// Takes dead letters in again: to the stage where they failed, or another, with a new series
+    /// of attempts; their ids, headers and remaining hops stay.
+    ///
+    /// # Errors
+    /// [`BusError::UnknownStage`] when `plan.to` is not open.
+    pub fn redrive(&self, plan: &Redrive) -> Result<Redriven, BusError> {
+        let to = plan.to.as_deref().map(|name| self.find(name)).transpose()?;
+        let mut outcome = Redriven::default();
+        let mut left = lock(&self.core.dead).letters.len();
+        let mut skipped = 0;
+        while left > 0 && outcome.redriven < plan.limit {
+            left -= 1;
+            let mut dead = lock(&self.core.dead);
+            let Some(letter) = dead.letters.get(skipped) else {
+                break;
+            };
+            let guarded = letter.envelope.redrives() >= plan.redrives_max;
+            if !plan.picks(letter) || guarded {
+                outcome.guarded += usize::from(plan.picks(letter) && guarded);
+                skipped += 1;
+                continue;
+            }
+            let Some(letter) = dead.letters.remove(skipped) else {
+                break;
+            };
+            drop(dead);
+            match self.core.redrive_one(letter, to.as_ref()) {
+                Ok(()) => outcome.redriven += 1,
+                Err(letter) => {
+                    outcome.refused += 1;
+                    let mut dead = lock(&self.core.dead);
+                    let place = skipped.min(dead.letters.len());
+                    dead.letters.insert(place, *letter);
+                    skipped = place + 1;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Ends the bus: stops intake, finishes itineraries until `limit`, hands back what is left.
+    ///
+    /// Called from a handler it only starts: intake stops, and the report says what is in flight.
+    pub fn shutdown(&self, limit: Duration) -> ShutdownReport {
+        let core = &self.core;
+        let changing = lock(&core.changing);
+        if core.lifecycle() == Lifecycle::Stopped {
+            let conservation = core.conservation();
+            return ShutdownReport { drained: true, leftovers: Vec::new(), conservation };
+        }
+        core.set_lifecycle(Lifecycle::Draining);
+        core.each_stage(|stage| {
+            stage.refuse(&**core, DRAINING);
+            stage.readmit(&**core, PAUSED);
+        });
+        drop(changing);
+        if is_in_turn() {
+            let leftovers = core.running();
+            let conservation = core.conservation();
+            return ShutdownReport { drained: false, leftovers, conservation };
+        }
+        self.finish(limit);
+        let changing = lock(&core.changing);
+        core.set_lifecycle(Lifecycle::Stopped);
+        core.each_stage(|stage| stage.refuse(&**core, CLOSED));
+        let mut leftovers = core.hand_back();
+        leftovers.extend(core.running());
+        let permits: u32 = core.stages().0.iter().flatten().map(|s| s.settings().permits).sum();
+        core.shared.unreserve(permits as usize);
+        core.stage_map().store(Arc::new(StageMap(Vec::new())));
+        drop(changing);
+        let conservation = core.conservation();
+        ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
+    }
+
+    /// Waits until nothing is in flight, or for `limit`: by the bus's clock or, should that stand
+    /// still, by what was slept.
+    fn finish(&self, limit: Duration) {
+        let core = &self.core;
+        let clock = core.clock();
+        let begin = clock.monotonic_ns();
+        let mut slept = Duration::ZERO;
+        let parker = Parker::new();
+        while core.conservation().in_flight > 0 {
+            if self.turn() > 0 {
+                continue;
+            }
+            let gone = Duration::from_nanos(clock.monotonic_ns() - begin).max(slept);
+            if gone >= limit {
+                return;
+            }
+            let pause = LOOK.min(limit - gone);
+            parker.park(Some(pause));
+            slept += pause;
+        }
+    }
+}
+
+impl<P: Send + 'static> Core<P> {
+    fn each_stage(&self, act: impl Fn(&Arc<Stage<P>>)) {
+        for stage in self.stages().0.iter().flatten() {
+            act(stage);
+        }
+    }
+
+    /// Handler calls that run now, by stage.
+    fn running(&self) -> Vec<Leftover> {
+        let now = self.clock().monotonic_ns();
+        let stages = self.stages();
+        let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
+        snapshots
+            .filter(|stage| stage.in_flight > 0)
+            .map(|stage| Leftover::Running { stage: stage.name, calls: stage.in_flight })
+            .collect()
+    }
+
+    /// Hands back everything that waits in any stage.
+    fn hand_back(&self) -> Vec<Leftover> {
+        let desk = Desk { worker: usize::MAX, scheduler: &**self.scheduler() };
+        let mut leftovers = Vec::new();
+        self.each_stage_mut(|stage| {
+            while let Some(envelope) = stage.take_inside() {
+                let id = envelope.id();
+                leftovers.push(Leftover::Waiting { stage: stage.name().to_owned(), id });
+                stage.meters().undelivered.add(1);
+                self.settle(&desk, envelope, Settled::Undelivered);
+            }
+        });
+        leftovers
+    }
+
+    fn each_stage_mut(&self, mut act: impl FnMut(&Arc<Stage<P>>)) {
+        for stage in self.stages().0.iter().flatten() {
+            act(stage);
+        }
+    }
+
+    /// Takes one dead letter in again.
+    fn redrive_one(
+        &self,
+        mut letter: super::DeadLetter<P>,
+        to: Option<&Arc<Stage<P>>>,
+    ) -> Result<(), Box<super::DeadLetter<P>>> {
+        let map = self.stages();
+        let target = match to {
+            Some(stage) => Some(Arc::clone(stage)),
+            None => letter.envelope.current().and_then(|route| map.get(route).cloned()),
+        };
+        let Some(stage) = target else {
+            return Err(Box::new(letter));
+        };
+        let attempts = letter.envelope.attempts();
+        letter.envelope.set_attempts(0);
+        letter.envelope.extras_mut().redrives += 1;
+        letter.envelope.redirect(stage.route());
+        self.count_redriven();
+        let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
+        let back = match stage.try_enter(self, envelope) {
+            Ok(()) => return Ok(()),
+            Err((Refusal::Full | _, back)) => back,
+        };
+        self.uncount_redriven();
+        let mut envelope = back;
+        envelope.set_attempts(attempts);
+        envelope.extras_mut().redrives -= 1;
+        Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
+    }
+}

@@ -1,0 +1,194 @@
+//! Publishing: what all ways of it share. The envelope is counted before the push, so that the
+//! books never show more settled than accepted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::Core;
+use super::error::{PublishError, Refused};
+use crate::coord::on_worker::is_in_turn;
+use crate::coord::parker::Parker;
+use crate::envelope::{Envelope, EnvelopeId};
+use crate::metrics::counter::Counter;
+use crate::stage::Stage;
+use crate::stage::engine::StageMap;
+use crate::stage::enter::Refusal;
+use crate::stage::hop::nanoseconds;
+use crate::stage::room::Wake;
+use crate::stage::settings::OnFull;
+use crate::sync::Backoff;
+
+/// How long a publish may wait for room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all.
+    No,
+    /// As long as the stage's `OnFull` says.
+    Policy,
+    /// At most this long, whatever the policy; the policy decides at the end.
+    Within(Duration),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full => Self::Full,
+            Refusal::Paused => Self::Paused,
+            Refusal::Draining | Refusal::Closed => Self::Closed,
+            Refusal::NoConsumer => Self::NoConsumer,
+        }
+    }
+}
+
+impl<P: Send + 'static> Core<P> {
+    /// One publish. `accepted` is the counter to use, and whether it is the caller's alone.
+    pub(crate) fn publish(
+        &self,
+        map: &StageMap<P>,
+        accepted: (&Counter, bool),
+        fresh_id: impl FnOnce() -> EnvelopeId,
+        mut envelope: Envelope<P>,
+        wait: Wait,
+    ) -> Result<(), PublishError<P>> {
+        let stage = match self.target(map, &mut envelope) {
+            Ok(stage) => stage,
+            Err(reason) => return Err(self.refuse(envelope, reason)),
+        };
+        self.stamp(&mut envelope, stage.settings().expiry, fresh_id);
+        accepted.0.add_as(accepted.1, 1);
+        match self.enter_waiting(stage, envelope, wait) {
+            Ok(()) => Ok(()),
+            Err((refusal, envelope)) => {
+                accepted.0.subtract(1);
+                stage.meters().refused.add(1);
+                Err(self.refuse(envelope, refusal.into()))
+            }
+        }
+    }
+
+    /// One envelope into one stage, by wait and policy.
+    #[inline]
+    pub(crate) fn enter_waiting(
+        &self,
+        stage: &Arc<Stage<P>>,
+        envelope: Envelope<P>,
+        wait: Wait,
+    ) -> Result<(), (Refusal, Envelope<P>)> {
+        match stage.try_enter(self, envelope) {
+            Ok(()) => Ok(()),
+            Err((refusal, envelope)) => self.enter_full(stage, refusal, envelope, wait),
+        }
+    }
+
+    /// The stage an envelope goes to first. Ratchets the slip if its producer did not.
+    #[inline]
+    pub(crate) fn target<'a>(
+        &self,
+        map: &'a StageMap<P>,
+        envelope: &mut Envelope<P>,
+    ) -> Result<&'a Arc<Stage<P>>, Refused> {
+        let slip = envelope.slip_mut();
+        let current = if slip.is_at_stage() { slip.current() } else { slip.ratchet() };
+        let route = current.ok_or(Refused::NoRoute)?;
+        if route.bus() != self.number {
+            return Err(Refused::ForeignSlip);
+        }
+        map.get(route).ok_or(Refused::NoRoute)
+    }
+
+    #[cold]
+    pub(crate) fn refuse(&self, mut envelope: Envelope<P>, reason: Refused) -> PublishError<P> {
+        let stage = envelope
+            .current()
+            .filter(|route| route.bus() == self.number)
+            .map(|route| self.name(route));
+        envelope.slip_mut().unratchet();
+        PublishError { reason, envelope: Box::new(envelope), stage }
+    }
+
+    /// What happens when the first try was refused: the wait, then the policy.
+    #[cold]
+    fn enter_full(
+        &self,
+        stage: &Arc<Stage<P>>,
+        refusal: Refusal,
+        envelope: Envelope<P>,
+        wait: Wait,
+    ) -> Result<(), (Refusal, Envelope<P>)> {
+        if refusal != Refusal::Full {
+            return Err((refusal, envelope));
+        }
+        let limit = match (wait, stage.settings().on_full) {
+            (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => limit,
+            (Wait::No | Wait::Policy, _) => Duration::ZERO,
+        };
+        let (refusal, envelope) = if limit.is_zero() || is_in_turn() {
+            (refusal, envelope)
+        } else {
+            match self.wait_for_room(stage, envelope, nanoseconds(limit)) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            }
+        };
+        if refusal == Refusal::Full && stage.settings().on_full == OnFull::DropOldest {
+            return self.displace(stage, envelope);
+        }
+        Err((refusal, envelope))
+    }
+
+    /// `DropOldest`: as many victims as it takes, up to what the stage can hold.
+    fn displace(
+        &self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+    ) -> Result<(), (Refusal, Envelope<P>)> {
+        for _ in 0..=2 * stage.settings().capacity {
+            if !stage.drop_oldest(self) {
+                break;
+            }
+            match stage.try_enter(self, envelope) {
+                Ok(()) => return Ok(()),
+                Err((Refusal::Full, back)) => envelope = back,
+                Err(refused) => return Err(refused),
+            }
+        }
+        stage.try_enter(self, envelope)
+    }
+
+    /// Waits for room on this thread: spins, yields, then parks in line.
+    fn wait_for_room(
+        &self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+        limit: u64,
+    ) -> Result<(), (Refusal, Envelope<P>)> {
+        let backoff = Backoff::new();
+        while !backoff.is_completed() {
+            backoff.snooze();
+            match stage.try_enter(self, envelope) {
+                Ok(()) => return Ok(()),
+                Err((Refusal::Full, back)) => envelope = back,
+                Err(refused) => return Err(refused),
+            }
+        }
+        let deadline = self.clock().monotonic_ns().saturating_add(limit);
+        let parker = Arc::new(Parker::new());
+        loop {
+            let number = stage.join_publishers(Wake::Thread(Arc::clone(&parker)));
+            let tried = stage.try_enter(self, envelope);
+            let left = deadline.saturating_sub(self.clock().monotonic_ns());
+            match tried {
+                Err((Refusal::Full, back)) if left > 0 => {
+                    envelope = back;
+                    let woken = parker.park(Some(Duration::from_nanos(left)));
+                    // Whoever took us out of the line gave us a turn: it is used below.
+                    stage.leave_publishers(self, number, woken);
+                }
+                ended => {
+                    stage.leave_publishers(self, number, ended.is_ok());
+                    return ended;
+                }
+            }
+        }
+    }
+}

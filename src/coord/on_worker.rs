@@ -1,0 +1,31 @@
+//! Whether this thread is inside a turn: there, waiting for the bus would be waiting for itself.
+
+use std::cell::Cell;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as inside a turn until dropped.
+#[derive(Debug)]
+pub struct InTurn {
+    before: bool,
+}
+
+impl InTurn {
+    /// Begins a turn on this thread.
+    pub fn begin() -> Self {
+        Self { before: INSIDE.replace(true) }
+    }
+}
+
+impl Drop for InTurn {
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
+}
+
+/// Whether this thread is inside a turn.
+pub fn is_in_turn() -> bool {
+    INSIDE.get()
+}

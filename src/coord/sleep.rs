@@ -1,0 +1,129 @@
+//! Which workers are parked, and whom to wake. Protocol and argument: `README.md`, part two.
+//!
+//! Posting: queue the ticket, fence, read the mask. Parking: set the bit, fence, look at the
+//! queues, park. One of the two sees the other. Whoever clears a bit wakes that worker, so one
+//! ticket wakes one worker.
+
+use std::time::Duration;
+
+use super::parker::Parker;
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, fence};
+
+/// The most workers of one pool: they share one word of bits.
+pub const WORKERS_MAX: usize = 64;
+
+/// No worker is the sentinel.
+const NOBODY: u32 = u32::MAX;
+
+/// The parked workers of one pool.
+#[derive(Debug)]
+pub struct Sleep {
+    /// One bit per parked worker: set by the worker itself, cleared by it or by its waker.
+    parked: CachePadded<AtomicU64>,
+    /// The parked worker that waits with a time-out; written by that worker alone, apart from
+    /// `NOBODY`, which it leaves behind.
+    sentinel: CachePadded<AtomicU32>,
+    parkers: Box<[CachePadded<Parker>]>,
+}
+
+impl Sleep {
+    /// Places for `workers` workers, none parked.
+    pub fn new(workers: usize) -> Self {
+        assert!(workers <= WORKERS_MAX, "a pool has at most {WORKERS_MAX} workers");
+        Self {
+            parked: CachePadded::new(AtomicU64::new(0)),
+            sentinel: CachePadded::new(AtomicU32::new(NOBODY)),
+            parkers: (0..workers).map(|_| CachePadded::new(Parker::new())).collect(),
+        }
+    }
+
+    /// S1: says that `worker` is about to park. It must look at all queues after this.
+    pub fn announce(&self, worker: usize) {
+        // ORDERING: SeqCst and a fence, pairs with the fence in `wake`.
+        self.parked.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes the announcement back; false when a waker was faster, whose token is then left.
+    pub fn retract(&self, worker: usize) -> bool {
+        // ORDERING: SeqCst, the same word as above.
+        self.parked.fetch_and(!(1 << worker), Ordering::SeqCst) & (1 << worker) != 0
+    }
+
+    /// S3: parks until woken or for `timeout`. Returns true when woken by someone.
+    pub fn park(&self, worker: usize, timeout: Option<Duration>) -> bool {
+        let parker = &self.parkers[worker];
+        let woken = parker.park(timeout);
+        if !woken && !self.retract(worker) {
+            // A waker cleared our bit after the time-out: its token is there, or soon is.
+            while !parker.park(Some(Duration::from_millis(1))) {}
+            return true;
+        }
+        woken
+    }
+
+    /// W1, W2: wakes `preferred` if it is parked, else any parked worker, the sentinel last.
+    /// Returns whom.
+    pub fn wake(&self, preferred: usize) -> Option<usize> {
+        // ORDERING: SeqCst fence between the queueing before and the load after; pairs with
+        // the fence in `announce`.
+        fence(Ordering::SeqCst);
+        loop {
+            // ORDERING: SeqCst, as above.
+            let parked = self.parked.load(Ordering::SeqCst);
+            if parked == 0 {
+                return None;
+            }
+            let choice = self.choose(parked, preferred);
+            // ORDERING: SeqCst: who clears the bit wakes the worker, nobody else does.
+            if self.parked.fetch_and(!(1 << choice), Ordering::SeqCst) & (1 << choice) != 0 {
+                self.parkers[choice].unpark();
+                return Some(choice);
+            }
+        }
+    }
+
+    fn choose(&self, parked: u64, preferred: usize) -> usize {
+        let sentinel = self.sentinel();
+        let others = sentinel.map_or(parked, |sentinel| parked & !(1 << sentinel));
+        let choice = if others == 0 { parked } else { others };
+        if preferred < WORKERS_MAX && choice & (1 << preferred) != 0 {
+            return preferred;
+        }
+        choice.trailing_zeros() as usize
+    }
+
+    /// Whether any worker is parked: a hint.
+    #[inline]
+    pub fn any_parked(&self) -> bool {
+        // ORDERING: Relaxed: a hint, checked again under the protocol where it matters.
+        self.parked.load(Ordering::Relaxed) != 0
+    }
+
+    /// How many workers are parked: a reading for reports.
+    pub fn parked(&self) -> u32 {
+        // ORDERING: Relaxed: a reading for reports.
+        self.parked.load(Ordering::Relaxed).count_ones()
+    }
+
+    /// The sentinel, if there is one.
+    pub fn sentinel(&self) -> Option<usize> {
+        // ORDERING: SeqCst: read after a timer or ticket was queued, written before the queues
+        // are looked at.
+        let sentinel = self.sentinel.load(Ordering::SeqCst);
+        (sentinel != NOBODY).then_some(sentinel as usize)
+    }
+
+    /// Makes `worker` the sentinel if nobody is.
+    pub fn try_become_sentinel(&self, worker: usize) -> bool {
+        let worker = u32::try_from(worker).expect("at most WORKERS_MAX workers");
+        // ORDERING: SeqCst, pairs with `sentinel`.
+        self.sentinel.compare_exchange(NOBODY, worker, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Gives the role up.
+    pub fn resign_sentinel(&self) {
+        // ORDERING: SeqCst, pairs with `sentinel`.
+        self.sentinel.store(NOBODY, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,93 @@
+//! Tickets: a permit in a run queue, "drain this stage". The pool knows only this much of a stage.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What a worker can do with a stage whose permit it holds.
+pub trait Task: Send + Sync + 'static {
+    /// Drains up to one batch. The ticket's permit is held on entry; it comes back in the answer,
+    /// or has been given away.
+    fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned;
+    /// The release function; `Some` when work was found and a permit taken again.
+    fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket>;
+    /// Whether it has several permits.
+    fn is_shared(&self) -> bool;
+    /// The number of the worker that should run it by preference (modulo the pool's size).
+    fn home(&self) -> usize;
+    /// A worker has been inside one turn for long: let others in, if permits are left.
+    fn rescue(self: Arc<Self>, scheduler: &dyn Scheduler);
+}
+
+/// A held permit on its way through the run queues.
+pub struct Ticket(Arc<dyn Task>);
+
+impl Ticket {
+    /// The ticket of a permit of `task` that the caller holds.
+    pub fn new(task: Arc<dyn Task>) -> Self {
+        Self(task)
+    }
+
+    /// The stage behind it.
+    pub fn task(&self) -> &Arc<dyn Task> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ticket").field(&self.0.home()).finish()
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum Turned {
+    /// The permit is still held: to the back of the queue.
+    Keep {
+        /// The ticket.
+        ticket: Ticket,
+        /// Envelopes taken up; zero when nothing was there.
+        taken: usize,
+    },
+    /// The permit must go through the release function.
+    Release {
+        /// The ticket.
+        ticket: Ticket,
+        /// Envelopes taken up.
+        taken: usize,
+    },
+    /// The permit was given away: queued already, or held by a hop that waits for room.
+    Gone {
+        /// Envelopes taken up.
+        taken: usize,
+    },
+}
+
+/// Where tickets and timers go: the pool, as stages see it.
+pub trait Scheduler: Send + Sync + 'static {
+    /// Queues a ticket that is not in any queue, and wakes a worker for it if one is parked.
+    fn post(&self, ticket: Ticket);
+    /// Queues a ticket behind the other work of `worker` without waking anyone.
+    fn requeue(&self, worker: usize, ticket: Ticket);
+    /// Wakes one parked worker, if there is one, to look for work in the queues of others.
+    fn wake_other(&self, worker: usize);
+    /// Remembers the stage with several permits in whose handler `worker` may get stuck.
+    fn working_on(&self, worker: usize, task: Arc<dyn Task>);
+    /// Runs `action` on some worker at `deadline` (monotonic nanoseconds) or soon after.
+    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>);
+}
+
+/// What a turn knows of the worker that runs it.
+#[derive(Clone, Copy)]
+pub struct Desk<'a> {
+    /// The worker's number; the number of workers for a thread that is none of them.
+    pub worker: usize,
+    /// The pool.
+    pub scheduler: &'a dyn Scheduler,
+}
+
+impl fmt::Debug for Desk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}

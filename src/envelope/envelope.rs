@@ -1,0 +1,326 @@
+//! The envelope itself: what the hot path touches in two cache lines, the rest in one box.
+//!
+//! Invariants: an envelope has one owner at a time; its hop counter only rises; its completion
+//! callback fires at most once, because settling takes it out.
+
+use std::fmt;
+
+use super::headers::{HeaderError, HeaderValue, Headers};
+use super::id::EnvelopeId;
+use super::slip::{Route, Slip};
+
+/// Called once with what became of an envelope; see [`Envelope::on_settled`].
+pub(crate) type Callback<P, S> = Box<dyn FnOnce(S, Option<Envelope<P>>) + Send>;
+
+/// What travels from stage to stage: an id, a payload of the embedder's type, a routing slip,
+/// headers.
+///
+/// ```
+/// # use waystage::{Bus, BusSettings, Envelope};
+/// # let bus: Bus<&'static str> = Bus::start(BusSettings { workers: 0, ..BusSettings::default() })?;
+/// let slip = bus.slip(["parse", "archive"])?;
+/// let envelope = Envelope::new("M 4.5", slip).with_key("ci37868143").with_header("source", "usgs")?;
+/// assert_eq!(envelope.payload(), &"M 4.5");
+/// assert_eq!(envelope.slip().remaining(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Envelope<P> {
+    id: EnvelopeId,
+    slip: Slip,
+    /// Monotonic nanoseconds at which it came to wait; zero when it is not metered.
+    stamp: u64,
+    /// Hops taken, across re-drives too.
+    hops: u32,
+    /// Failed attempts at the current stage.
+    attempts: u16,
+    /// Whether its fate is metered: one in N, all hops of the same envelope.
+    metered: bool,
+    extras: Option<Box<Extras<P>>>,
+    payload: P,
+}
+
+/// What most envelopes do not have.
+pub(crate) struct Extras<P> {
+    pub(crate) headers: Headers,
+    /// Monotonic nanoseconds after which it must not be handled any more.
+    pub(crate) expires_at: Option<u64>,
+    /// How long it may live from its publish; turned into `expires_at` there.
+    pub(crate) time_to_live_ns: Option<u64>,
+    pub(crate) callback: Option<Callback<P, Settled>>,
+    /// Set while the envelope is on its way to, or at, a dead-letter stage.
+    pub(crate) cause: Option<Box<Cause>>,
+    /// How often it was re-driven from the dead letters.
+    pub(crate) redrives: u16,
+}
+
+impl<P> Default for Extras<P> {
+    fn default() -> Self {
+        Self {
+            headers: Headers::default(),
+            expires_at: None,
+            time_to_live_ns: None,
+            callback: None,
+            cause: None,
+            redrives: 0,
+        }
+    }
+}
+
+/// Why an envelope was given up on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The handler failed on every allowed attempt, or said that retrying is of no use.
+    #[error("handler failed: {0}")]
+    HandlerFailed(String),
+    /// The handler panicked on the last allowed attempt.
+    #[error("handler panicked: {0}")]
+    HandlerPanicked(String),
+    /// The next hop names a stage that does not exist.
+    #[error("no stage of that name")]
+    NoRoute,
+    /// The next stage has no handler.
+    #[error("the stage has no handler")]
+    NoConsumer,
+    /// The next stage stayed full for the whole hop time-out.
+    #[error("the next stage stayed full for the hop time-out")]
+    NextStageFull,
+    /// It had taken as many hops as the bus allows.
+    #[error("hop limit reached")]
+    HopLimit,
+    /// The stage was closed while it waited there, or before it arrived.
+    #[error("stage closed")]
+    StageClosed,
+}
+
+impl Cause {
+    /// The cause's stable name, as printed in reports and JSON.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::HandlerFailed(_) => "handler_failed",
+            Self::HandlerPanicked(_) => "handler_panicked",
+            Self::NoRoute => "no_route",
+            Self::NoConsumer => "no_consumer",
+            Self::NextStageFull => "next_stage_full",
+            Self::HopLimit => "hop_limit",
+            Self::StageClosed => "stage_closed",
+        }
+    }
+}
+
+/// What became of an accepted envelope; each has exactly one of these ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Settled {
+    /// Its itinerary ended.
+    Completed,
+    /// It was given up on.
+    Dead(Cause),
+    /// Its deadline passed before it was handled.
+    Expired,
+    /// It was dropped: the victim of `DropOldest`.
+    Dropped,
+    /// The bus was shut down before its end.
+    Undelivered,
+}
+
+impl<P> Envelope<P> {
+    /// An envelope that will visit the hops of `slip`. Its id is given when it is published.
+    pub fn new(payload: P, slip: Slip) -> Self {
+        Self {
+            id: EnvelopeId::NIL,
+            slip,
+            stamp: 0,
+            hops: 0,
+            attempts: 0,
+            metered: false,
+            extras: None,
+            payload,
+        }
+    }
+
+    /// Gives it this id. Nil asks for a fresh one at publish.
+    #[must_use]
+    pub fn with_id(mut self, id: EnvelopeId) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Makes its id from the producer's own key; the key stays readable in the header `key`
+    /// as far as it fits there.
+    #[must_use]
+    pub fn with_key(mut self, key: impl AsRef<[u8]>) -> Self {
+        let key = key.as_ref();
+        self.id = EnvelopeId::from_key(key);
+        // A key beyond the header limits still makes the id; it is only not kept.
+        let _ = self.extras_mut().headers.insert(super::headers::KEY, key);
+        self
+    }
+
+    /// Adds a header.
+    ///
+    /// # Errors
+    /// [`HeaderError`] when name, value or their number is beyond the bounds of [`Headers`].
+    pub fn with_header<'a>(
+        mut self,
+        name: &str,
+        value: impl Into<HeaderValue<'a>>,
+    ) -> Result<Self, HeaderError> {
+        self.extras_mut().headers.insert(name, value)?;
+        Ok(self)
+    }
+
+    /// Lets it expire: if it is not handled within `time` of its publish, it never is.
+    #[must_use]
+    pub fn with_time_to_live(mut self, time: std::time::Duration) -> Self {
+        self.extras_mut().time_to_live_ns =
+            Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Asks to be told what becomes of it: `callback` runs exactly once after acceptance, on the
+    /// thread that settles the envelope; it gets the envelope back unless that was given up on
+    /// (then it is among the dead letters). It must not block. A panic in it is caught and counted.
+    #[must_use]
+    pub fn on_settled(
+        mut self,
+        callback: impl FnOnce(Settled, Option<Self>) + Send + 'static,
+    ) -> Self {
+        self.extras_mut().callback = Some(Box::new(callback));
+        self
+    }
+
+    /// Its id; nil until it is published or given one.
+    pub fn id(&self) -> EnvelopeId {
+        self.id
+    }
+
+    /// The payload.
+    #[inline]
+    pub fn payload(&self) -> &P {
+        &self.payload
+    }
+
+    /// The payload, to change.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut P {
+        &mut self.payload
+    }
+
+    /// Takes the payload out, dropping the rest.
+    pub fn into_payload(self) -> P {
+        self.payload
+    }
+
+    /// Its routing slip.
+    pub fn slip(&self) -> &Slip {
+        &self.slip
+    }
+
+    /// Its routing slip, to change before a publish.
+    pub fn slip_mut(&mut self) -> &mut Slip {
+        &mut self.slip
+    }
+
+    /// The stage it is at, or was sent to.
+    pub fn current(&self) -> Option<Route> {
+        self.slip.current()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.extras.as_ref()?.headers.get(name).map(HeaderValue::as_bytes)
+    }
+
+    /// All headers; `None` when there are none.
+    pub fn headers(&self) -> Option<&Headers> {
+        self.extras.as_ref().map(|extras| &extras.headers)
+    }
+
+    /// Hops taken so far, across re-drives too.
+    pub fn hops(&self) -> u32 {
+        self.hops
+    }
+
+    /// Failed attempts at the current stage.
+    pub fn attempts(&self) -> u16 {
+        self.attempts
+    }
+
+    /// Why it was sent to a dead-letter stage, when it was.
+    pub fn cause(&self) -> Option<&Cause> {
+        self.extras.as_ref()?.cause.as_deref()
+    }
+
+    /// How often it was re-driven from the dead letters.
+    pub fn redrives(&self) -> u16 {
+        self.extras.as_ref().map_or(0, |extras| extras.redrives)
+    }
+
+    pub(crate) fn extras(&self) -> Option<&Extras<P>> {
+        self.extras.as_deref()
+    }
+
+    pub(crate) fn extras_mut(&mut self) -> &mut Extras<P> {
+        self.extras.get_or_insert_default()
+    }
+
+    pub(crate) fn extras_if_any(&mut self) -> Option<&mut Extras<P>> {
+        self.extras.as_deref_mut()
+    }
+
+    pub(crate) fn take_callback(&mut self) -> Option<Callback<P, Settled>> {
+        self.extras.as_mut()?.callback.take()
+    }
+
+    /// Sends it to `route` next, its remaining hops untouched; it counts as being there.
+    pub(crate) fn redirect(&mut self, route: Route) {
+        if self.slip.current() != Some(route) {
+            // A slip full to its last place keeps its place instead.
+            let _ = self.slip.push(route);
+            self.slip.ratchet();
+        }
+    }
+
+    pub(crate) fn set_id(&mut self, id: EnvelopeId) {
+        self.id = id;
+    }
+
+    pub(crate) fn set_hops(&mut self, hops: u32) {
+        self.hops = hops;
+    }
+
+    pub(crate) fn set_attempts(&mut self, attempts: u16) {
+        self.attempts = attempts;
+    }
+
+    #[inline]
+    pub(crate) fn is_metered(&self) -> bool {
+        self.metered
+    }
+
+    pub(crate) fn set_metered(&mut self, metered: bool) {
+        self.metered = metered;
+    }
+
+    #[inline]
+    pub(crate) fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    pub(crate) fn set_stamp(&mut self, monotonic_ns: u64) {
+        self.stamp = monotonic_ns;
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for Envelope<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Envelope")
+            .field("id", &self.id)
+            .field("slip", &self.slip)
+            .field("hops", &self.hops)
+            .field("payload", &self.payload)
+            .finish_non_exhaustive()
+    }
+}

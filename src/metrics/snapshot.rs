@@ -1,0 +1,134 @@
+//! What a reading of the meters returns: plain data, consistent at rest.
+
+use super::histogram::Quantiles;
+
+/// The books of a bus: everything accepted is somewhere.
+///
+/// ```
+/// let books = waystage::Conservation { accepted: 3, completed: 2, in_flight: 1, ..Default::default() };
+/// assert!(books.holds());
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Conservation {
+    /// Publishes, emits and copies taken in.
+    pub accepted: u64,
+    /// Taken in again from a log after a restart.
+    pub recovered: u64,
+    /// Taken in again from the dead letters.
+    pub redriven: u64,
+    /// Ended their itinerary.
+    pub completed: u64,
+    /// Given up on.
+    pub dead: u64,
+    /// Not handled before their deadline.
+    pub expired: u64,
+    /// Dropped by `DropOldest`, or evicted from the full dead-letter store.
+    pub dropped: u64,
+    /// Handed back by the shutdown.
+    pub undelivered: u64,
+    /// Waiting or being handled.
+    pub in_flight: u64,
+}
+
+impl Conservation {
+    /// `accepted + recovered + redriven = completed + dead + expired + dropped + undelivered +
+    /// in_flight`.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.taken_in() == self.settled() + self.in_flight
+    }
+
+    /// The left side.
+    #[must_use]
+    pub fn taken_in(&self) -> u64 {
+        self.accepted + self.recovered + self.redriven
+    }
+
+    /// The right side without what is in flight.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.completed + self.dead + self.expired + self.dropped + self.undelivered
+    }
+}
+
+/// A reading of one stage.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StageSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Slots of its ring.
+    pub capacity: usize,
+    /// Its concurrency.
+    pub permits: u32,
+    /// Permits given out now.
+    pub permits_used: u32,
+    /// Envelopes waiting in its ring.
+    pub depth: u64,
+    /// Envelopes of other stages waiting for room in this one.
+    pub hops_waiting: u64,
+    /// Failed envelopes waiting for their retry.
+    pub delayed: u64,
+    /// Envelopes taken up by a worker and not finished.
+    pub in_flight: u64,
+    /// Envelopes that came in: handled, being handled, waiting.
+    pub entered: u64,
+    /// Envelopes handled with success.
+    pub done: u64,
+    /// Attempts that failed, panics included.
+    pub failed: u64,
+    /// Attempts that panicked.
+    pub panicked: u64,
+    /// Failed attempts that were followed by another.
+    pub retried: u64,
+    /// Envelopes given up on here.
+    pub dead: u64,
+    /// Envelopes that expired here.
+    pub expired: u64,
+    /// Envelopes dropped here by `DropOldest`.
+    pub dropped: u64,
+    /// Publishes refused here, whatever the reason.
+    pub refused: u64,
+    /// Handed back by the shutdown from here.
+    pub undelivered: u64,
+    /// At most this old, in nanoseconds, is the oldest waiting envelope; 0 when none waits.
+    pub oldest_age_ns: u64,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Whether it is closed.
+    pub closed: bool,
+    /// Time from entering to being taken up, of the metered envelopes.
+    pub wait: Quantiles,
+    /// Time in the handler, of the metered envelopes.
+    pub service: Quantiles,
+}
+
+/// A reading of one worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerSnapshot {
+    /// Turns that found work.
+    pub turns: u64,
+    /// Times it parked.
+    pub parks: u64,
+    /// Times it was woken from a park.
+    pub wakes: u64,
+    /// Tickets it took from the queue of another.
+    pub steals: u64,
+}
+
+/// A reading of the whole bus.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The books.
+    pub conservation: Conservation,
+    /// Its stages, in the order they were added.
+    pub stages: Vec<StageSnapshot>,
+    /// The workers of its pool.
+    pub workers: Vec<WorkerSnapshot>,
+    /// Dead letters kept now.
+    pub dead_letters: usize,
+    /// Completion callbacks and destructors that panicked.
+    pub panics_outside_handlers: u64,
+}

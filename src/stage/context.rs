@@ -1,0 +1,245 @@
+//! What a handler sees: its envelope, and a notebook of changes that apply only on success.
+
+use std::fmt;
+
+use super::handler::Failure;
+use crate::envelope::headers::HeaderValue;
+use crate::envelope::{Envelope, EnvelopeId, HeaderError, Headers, Route, Slip, SlipError};
+
+/// A change of the slip.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Change {
+    Push(Route),
+    Append(Route),
+    Clear,
+}
+
+/// What one attempt wrote down.
+pub(crate) struct Notebook<P> {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) emits: Vec<Envelope<P>>,
+    /// The headers as they shall be, when they were changed.
+    pub(crate) headers: Option<Headers>,
+    pub(crate) failure: Option<Failure>,
+}
+
+impl<P> Notebook<P> {
+    pub(crate) fn new() -> Self {
+        Self { changes: Vec::new(), emits: Vec::new(), headers: None, failure: None }
+    }
+
+    /// Forgets everything; the emits are handed back, since dropping them runs foreign code.
+    pub(crate) fn reset(&mut self) -> Vec<Envelope<P>> {
+        self.changes.clear();
+        self.headers = None;
+        self.failure = None;
+        if self.emits.is_empty() { Vec::new() } else { std::mem::take(&mut self.emits) }
+    }
+}
+
+/// An attempt emitted more envelopes than its stage allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an attempt may emit {limit} envelopes at this stage; raise `emits` to allow more")]
+pub struct EmitError {
+    /// The stage's bound.
+    pub limit: usize,
+}
+
+/// One envelope in the hands of a handler.
+///
+/// The payload is changed in place and stays changed when the attempt fails; slip, headers and
+/// emits change only if the handler returns `Ok`.
+pub struct Context<'a, P> {
+    pub(crate) envelope: &'a mut Envelope<P>,
+    pub(crate) notebook: &'a mut Notebook<P>,
+    pub(crate) stage: &'a str,
+    pub(crate) emits_max: usize,
+}
+
+impl<P> Context<'_, P> {
+    /// The payload.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> &P {
+        self.envelope.payload()
+    }
+
+    /// The payload, to change.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut P {
+        self.envelope.payload_mut()
+    }
+
+    /// The envelope as it came in.
+    #[must_use]
+    pub fn envelope(&self) -> &Envelope<P> {
+        self.envelope
+    }
+
+    /// The envelope's id.
+    #[must_use]
+    pub fn id(&self) -> EnvelopeId {
+        self.envelope.id()
+    }
+
+    /// A header's value, with the changes of this attempt.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        match &self.notebook.headers {
+            Some(headers) => headers.get(name).map(HeaderValue::as_bytes),
+            None => self.envelope.header(name),
+        }
+    }
+
+    /// The name of the stage.
+    #[must_use]
+    pub fn stage(&self) -> &str {
+        self.stage
+    }
+
+    /// Attempts that failed at this stage before this one.
+    #[must_use]
+    pub fn attempts(&self) -> u16 {
+        self.envelope.attempts()
+    }
+
+    /// Makes `route` the very next hop.
+    ///
+    /// # Errors
+    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    pub fn push(&mut self, route: Route) -> Result<(), SlipError> {
+        self.note(route, Change::Push(route))
+    }
+
+    /// Makes `route` the last hop.
+    ///
+    /// # Errors
+    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    pub fn append(&mut self, route: Route) -> Result<(), SlipError> {
+        self.note(route, Change::Append(route))
+    }
+
+    /// Forgets the remaining hops, those pushed before in this attempt included.
+    pub fn clear_slip(&mut self) {
+        self.notebook.changes.clear();
+        self.notebook.changes.push(Change::Clear);
+    }
+
+    /// Sets a header.
+    ///
+    /// # Errors
+    /// [`HeaderError`] when it is beyond the bounds of [`Headers`].
+    pub fn set_header<'a>(
+        &mut self,
+        name: &str,
+        value: impl Into<HeaderValue<'a>>,
+    ) -> Result<(), HeaderError> {
+        self.headers_mut().insert(name, value)
+    }
+
+    /// Removes a header.
+    pub fn remove_header(&mut self, name: &str) {
+        self.headers_mut().remove(name);
+    }
+
+    /// Publishes another envelope when this attempt succeeds, with an id derived from this one's:
+    /// accepted together with this envelope's settlement, or not at all.
+    ///
+    /// # Errors
+    /// [`EmitError`] at the stage's bound.
+    pub fn emit(&mut self, payload: P, slip: Slip) -> Result<(), EmitError> {
+        self.emit_envelope(Envelope::new(payload, slip))
+    }
+
+    /// As [`emit`](Self::emit), for an envelope with headers, a callback or an id of its own.
+    ///
+    /// # Errors
+    /// [`EmitError`] at the stage's bound.
+    pub fn emit_envelope(&mut self, envelope: Envelope<P>) -> Result<(), EmitError> {
+        if self.notebook.emits.len() >= self.emits_max {
+            return Err(EmitError { limit: self.emits_max });
+        }
+        self.notebook.emits.push(envelope);
+        Ok(())
+    }
+
+    fn note(&mut self, route: Route, change: Change) -> Result<(), SlipError> {
+        if self.envelope.current().is_some_and(|current| current.bus() != route.bus()) {
+            return Err(SlipError::ForeignRoute);
+        }
+        let pushed = self.notebook.changes.len();
+        if self.envelope.slip().remaining() + pushed >= crate::envelope::slip::MAX_HOPS {
+            return Err(SlipError::TooLong);
+        }
+        self.notebook.changes.push(change);
+        Ok(())
+    }
+
+    fn headers_mut(&mut self) -> &mut Headers {
+        let envelope = &self.envelope;
+        self.notebook.headers.get_or_insert_with(|| envelope.headers().cloned().unwrap_or_default())
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for Context<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("stage", &self.stage)
+            .field("envelope", &self.envelope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Several envelopes in the hands of a batch handler, in the order they came.
+pub struct Batch<'a, P> {
+    pub(crate) envelopes: &'a mut [Envelope<P>],
+    pub(crate) notebooks: &'a mut [Notebook<P>],
+    pub(crate) stage: &'a str,
+    pub(crate) emits_max: usize,
+}
+
+impl<P> Batch<'_, P> {
+    /// How many they are: at least one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.envelopes.len()
+    }
+
+    /// Never true.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.envelopes.is_empty()
+    }
+
+    /// The payloads.
+    pub fn payloads(&self) -> impl Iterator<Item = &P> {
+        self.envelopes.iter().map(Envelope::payload)
+    }
+
+    /// One envelope, to look at, change and route.
+    ///
+    /// # Panics
+    /// When `index` is not below [`len`](Self::len).
+    pub fn context(&mut self, index: usize) -> Context<'_, P> {
+        Context {
+            envelope: &mut self.envelopes[index],
+            notebook: &mut self.notebooks[index],
+            stage: self.stage,
+            emits_max: self.emits_max,
+        }
+    }
+
+    /// Fails this one envelope; the others succeed if the handler returns `Ok`.
+    ///
+    /// # Panics
+    /// When `index` is not below [`len`](Self::len).
+    pub fn fail(&mut self, index: usize, failure: Failure) {
+        self.notebooks[index].failure = Some(failure);
+    }
+}
+
+impl<P> fmt::Debug for Batch<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

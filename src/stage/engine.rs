@@ -1,0 +1,107 @@
+//! What a stage asks of the bus: routing, settlement, time. Implemented on the bus's floor.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Stage;
+use super::context::Notebook;
+use super::queue::Block;
+use crate::clock::Clock;
+use crate::coord::ticket::{Desk, Scheduler};
+use crate::envelope::envelope::{Cause, Settled};
+use crate::envelope::{Envelope, Route};
+
+/// The stages of a bus by route number. Immutable; replaced as a whole when one is added.
+pub struct StageMap<P>(pub(crate) Vec<Option<Arc<Stage<P>>>>);
+
+impl<P> StageMap<P> {
+    /// The stage behind a route.
+    #[inline]
+    pub(crate) fn get(&self, route: Route) -> Option<&Arc<Stage<P>>> {
+        self.0.get(usize::from(route.index()))?.as_ref()
+    }
+}
+
+impl<P> fmt::Debug for StageMap<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StageMap").field(&self.0.len()).finish()
+    }
+}
+
+/// The bus, as its stages see it.
+pub trait Engine<P>: Send + Sync + 'static {
+    /// The stages now.
+    fn stages(&self) -> Arc<StageMap<P>>;
+    /// The time.
+    fn clock(&self) -> &dyn Clock;
+    /// The pool.
+    fn scheduler(&self) -> &Arc<dyn Scheduler>;
+    /// The most hops an envelope may take.
+    fn hop_limit(&self) -> u32;
+    /// Ends an envelope: counts the outcome, tells the producer, drops what is left.
+    fn settle(&self, desk: &Desk<'_>, envelope: Envelope<P>, end: Settled);
+    /// Ends an envelope as a dead letter that is kept.
+    fn bury(&self, desk: &Desk<'_>, envelope: Envelope<P>, cause: Cause, stage: &str);
+    /// Takes in an emit of `parent`, the `ordinal`th of its attempt: gives it an id and counts it.
+    fn accept_emit(
+        &self,
+        desk: &Desk<'_>,
+        parent: &Envelope<P>,
+        ordinal: u32,
+        emit: &mut Envelope<P>,
+    );
+    /// A random number for the jitter of a retry.
+    fn random(&self) -> u64;
+    /// A place to work in; given back by [`put_scratch`](Self::put_scratch).
+    fn scratch(&self) -> Box<Scratch<P>>;
+    /// Gives a scratch back.
+    fn put_scratch(&self, scratch: Box<Scratch<P>>);
+    /// Counts a panic in a callback, a waker or a destructor.
+    fn count_panic(&self);
+}
+
+/// Buffers of one turn, kept between turns so that nothing is allocated in steady state.
+pub struct Scratch<P> {
+    /// Hops of this turn by next stage, in order.
+    pub(crate) out: Vec<(Arc<Stage<P>>, Block<P>)>,
+    /// Empty blocks.
+    pub(crate) spare: Vec<Block<P>>,
+    /// The block in hand.
+    pub(crate) hand: Block<P>,
+    /// The batch of a batch handler.
+    pub(crate) batch: Vec<Envelope<P>>,
+    pub(crate) notebooks: Vec<Notebook<P>>,
+}
+
+impl<P> Scratch<P> {
+    /// Empty buffers.
+    pub(crate) fn new() -> Self {
+        Self {
+            out: Vec::new(),
+            spare: Vec::new(),
+            hand: Block::new(),
+            batch: Vec::new(),
+            notebooks: vec![Notebook::new()],
+        }
+    }
+
+    /// Adds an envelope to what goes to `target`.
+    #[inline]
+    pub(crate) fn collect(&mut self, target: &Arc<Stage<P>>, envelope: Envelope<P>) {
+        for (stage, block) in &mut self.out {
+            if Arc::ptr_eq(stage, target) {
+                block.push_back(envelope);
+                return;
+            }
+        }
+        let mut block = self.spare.pop().unwrap_or_default();
+        block.push_back(envelope);
+        self.out.push((Arc::clone(target), block));
+    }
+}
+
+impl<P> fmt::Debug for Scratch<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! The way in for hops: they never obey `OnFull`, they wait in line; and the making of room.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Stage;
+use super::engine::Engine;
+use super::queue::Block;
+use super::room::{Hold, WaitingHop};
+use crate::coord::attendance::{CLOSED, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT};
+use crate::coord::ticket::Desk;
+use crate::envelope::Envelope;
+use crate::envelope::envelope::Cause;
+use crate::sync::{MutexGuard, lock};
+
+use super::room::Room;
+
+impl<P: Send + 'static> Stage<P> {
+    /// Takes in hops in order. Those without room wait in line, holding what `hold` yields; returns
+    /// whether any had to.
+    pub(crate) fn enter_hops(
+        self: &Arc<Self>,
+        engine: &dyn Engine<P>,
+        desk: &Desk<'_>,
+        block: &mut Block<P>,
+        hold: &mut dyn FnMut() -> Option<Arc<Hold>>,
+    ) -> bool {
+        let word = self.attendance.before_push();
+        if word & (CLOSED | NO_CONSUMER) != 0 {
+            self.bury_hops(engine, desk, block, word);
+            return false;
+        }
+        let mut waited = false;
+        if word & HOPS_WAIT == 0 && block.len() > 1 && block.len() <= self.settings.batch {
+            if let Err(whole) = self.queue.push_block(std::mem::take(block)) {
+                *block = whole;
+            }
+        }
+        while let Some(envelope) = block.pop_front() {
+            if self.attendance.has(HOPS_WAIT) {
+                block.push_front(envelope);
+                waited = true;
+                break;
+            }
+            if let Err(envelope) = self.queue.push(envelope) {
+                block.push_front(envelope);
+                waited = true;
+                break;
+            }
+        }
+        if waited {
+            self.join_line(engine, desk, block, hold);
+        }
+        self.after_push(engine);
+        waited
+    }
+
+    /// Steps 1 of `room`: registers, then looks again at room and *closed*.
+    #[cold]
+    fn join_line(
+        self: &Arc<Self>,
+        engine: &dyn Engine<P>,
+        desk: &Desk<'_>,
+        block: &mut Block<P>,
+        hold: &mut dyn FnMut() -> Option<Arc<Hold>>,
+    ) {
+        let since = engine.clock().monotonic_ns();
+        let hold = hold();
+        let mut room = lock(&self.room);
+        for envelope in block.drain(..) {
+            room.hops.push_back(WaitingHop { envelope, hold: hold.clone(), since });
+        }
+        drop(hold);
+        self.attendance.set(HOPS_WAIT);
+        let watch = !room.watched;
+        room.watched = true;
+        self.place_waiting(engine, room);
+        if self.attendance.has(CLOSED) {
+            self.settle_closed(engine);
+        }
+        if watch {
+            self.watch_line(engine, desk);
+        }
+    }
+
+    /// Step 2 of `room`, after a pop: places whoever waits for the freed slot.
+    #[inline]
+    pub(crate) fn after_pop(self: &Arc<Self>, engine: &dyn Engine<P>) {
+        let word = self.attendance.after_push();
+        if word & (HOPS_WAIT | PUBLISHERS_WAIT) != 0 {
+            self.make_room(engine, word);
+        }
+    }
+
+    #[cold]
+    fn make_room(self: &Arc<Self>, engine: &dyn Engine<P>, word: u32) {
+        if word & HOPS_WAIT != 0 {
+            self.place_waiting(engine, lock(&self.room));
+        } else {
+            self.wake_publishers(engine, 1);
+        }
+    }
+
+    /// Places waiting hops in order while there is room, then lets go of the permits they held.
+    fn place_waiting(self: &Arc<Self>, engine: &dyn Engine<P>, mut room: MutexGuard<'_, Room<P>>) {
+        let mut freed = Vec::new();
+        let mut placed = 0_usize;
+        while let Some(WaitingHop { envelope, hold, since }) = room.hops.pop_front() {
+            match self.queue.push(envelope) {
+                Ok(()) => {
+                    placed += 1;
+                    freed.push(hold);
+                }
+                Err(envelope) => {
+                    room.hops.push_front(WaitingHop { envelope, hold, since });
+                    break;
+                }
+            }
+        }
+        let line_is_empty = room.hops.is_empty();
+        if line_is_empty {
+            self.attendance.clear(HOPS_WAIT);
+        }
+        drop(room);
+        drop(freed);
+        if placed > 0 {
+            self.after_push(engine);
+        }
+        if line_is_empty && self.has_room() {
+            self.wake_publishers(engine, 1);
+        }
+    }
+
+    /// Looks at the line after `hop_timeout`: when nothing left the ring in that time and the
+    /// stage was not paused, those who waited that long are given up.
+    fn watch_line(self: &Arc<Self>, engine: &dyn Engine<P>, desk: &Desk<'_>) {
+        let left = self.meters.hot.started.get();
+        let stage = Arc::downgrade(self);
+        let timeout = nanoseconds(self.settings.hop_timeout);
+        let deadline = engine.clock().monotonic_ns().saturating_add(timeout);
+        desk.scheduler.at(
+            deadline,
+            Box::new(move || {
+                if let Some(stage) = stage.upgrade() {
+                    stage.line_is_due(left, timeout);
+                }
+            }),
+        );
+    }
+
+    fn line_is_due(self: &Arc<Self>, left_before: u64, timeout: u64) {
+        let Some(engine) = self.engine.upgrade() else {
+            return;
+        };
+        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let stuck = self.meters.hot.started.get() == left_before && !self.attendance.has(PAUSED);
+        let now = engine.clock().monotonic_ns();
+        let mut room = lock(&self.room);
+        let mut due = Vec::new();
+        while stuck && room.hops.front().is_some_and(|hop| hop.since.saturating_add(timeout) <= now)
+        {
+            due.extend(room.hops.pop_front());
+        }
+        let again = !room.hops.is_empty();
+        room.watched = again;
+        // Step 4: a waiter that leaves passes the turn on.
+        self.place_waiting(&*engine, room);
+        for WaitingHop { envelope, hold, .. } in due {
+            self.meters.dead.add(1);
+            engine.bury(&desk, envelope, Cause::NextStageFull, &self.name);
+            drop(hold);
+        }
+        if again {
+            self.watch_line(&*engine, &desk);
+        }
+    }
+
+    #[cold]
+    fn bury_hops(&self, engine: &dyn Engine<P>, desk: &Desk<'_>, block: &mut Block<P>, word: u32) {
+        for envelope in block.drain(..) {
+            let cause = if word & CLOSED != 0 { Cause::StageClosed } else { Cause::NoConsumer };
+            self.meters.dead.add(1);
+            engine.bury(desk, envelope, cause, &self.name);
+        }
+    }
+
+    /// Takes in one envelope as a hop without a source: a due retry, a re-drive.
+    pub(crate) fn enter_without_source(
+        self: &Arc<Self>,
+        engine: &dyn Engine<P>,
+        envelope: Envelope<P>,
+    ) {
+        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let mut block = Block::from([envelope]);
+        self.enter_hops(engine, &desk, &mut block, &mut || None);
+    }
+}
+
+/// Nanoseconds of a duration, saturating.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

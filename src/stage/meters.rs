@@ -1,0 +1,66 @@
+//! What a stage counts and measures.
+//!
+//! Counts are exact. A stage with one permit has one writer at a time, so its counts are plain
+//! stores; with more permits they are additions. Durations are measured for metered envelopes
+//! (one in N) and while the handler's class is unknown.
+
+use crate::metrics::Histogram;
+use crate::metrics::counter::Counter;
+use crate::sync::CachePadded;
+
+/// A handler call longer than this is worth waking another worker: the price of a wake-up.
+pub(crate) const SLOW_NS: u64 = 50_000;
+
+/// The meters of one stage.
+#[derive(Debug, Default)]
+pub(crate) struct StageMeters {
+    /// Written per envelope by permit holders.
+    pub(crate) hot: CachePadded<HotMeters>,
+    pub(crate) failed: Counter,
+    pub(crate) panicked: Counter,
+    pub(crate) retried: Counter,
+    pub(crate) dead: Counter,
+    pub(crate) expired: Counter,
+    pub(crate) dropped: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) undelivered: Counter,
+    pub(crate) wait: Histogram,
+    pub(crate) service: Histogram,
+}
+
+/// The meters of the fast path.
+#[derive(Debug, Default)]
+pub(crate) struct HotMeters {
+    /// Envelopes taken up.
+    pub(crate) started: Counter,
+    /// Envelopes handled with success.
+    pub(crate) done: Counter,
+    /// Envelopes whose visit here ended, whatever the outcome.
+    pub(crate) left: Counter,
+    /// Smoothed service time in nanoseconds; zero while unknown.
+    service_ns: Counter,
+    /// When the last metered envelope that was taken up had come, or when the stage last woke.
+    pub(crate) last_entered: Counter,
+}
+
+impl StageMeters {
+    /// Takes one measurement of the handler into the class.
+    pub(crate) fn learn(&self, service_ns: u64) {
+        let known = self.hot.service_ns.get();
+        let smoothed = if known == 0 { service_ns } else { (3 * known + service_ns) / 4 };
+        self.hot.service_ns.set(smoothed.max(1));
+    }
+
+    /// Whether nothing is known of the handler's speed.
+    #[inline]
+    pub(crate) fn is_unmeasured(&self) -> bool {
+        self.hot.service_ns.get() == 0
+    }
+
+    /// Whether handler calls are known to be short.
+    #[inline]
+    pub(crate) fn is_fast(&self) -> bool {
+        // Wraps for zero, "unknown", to the largest number: one comparison.
+        self.hot.service_ns.get().wrapping_sub(1) < SLOW_NS
+    }
+}

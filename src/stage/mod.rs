@@ -1,0 +1,229 @@
+//! A stage: a bounded ring, its permits, a handler and a policy. The only place where anything
+//! waits.
+//!
+//! Invariants: an envelope inside is in exactly one place (ring, side list, line of waiting hops,
+//! delayed, in a worker's hand); a permit that is out is in exactly one place (a ticket, a worker,
+//! a [`room::Hold`]); user code runs under no lock and only through [`handler::guarded`].
+#![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
+
+pub mod context;
+pub mod engine;
+pub mod enter;
+pub mod handler;
+pub mod hop;
+pub mod meters;
+pub mod queue;
+pub mod retry;
+pub mod room;
+pub mod settings;
+pub mod turn;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::coord::attendance::{self, Attendance, Released};
+use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
+use crate::envelope::Route;
+use crate::metrics::StageSnapshot;
+use crate::sync::{Mutex, lock};
+
+use engine::Engine;
+use handler::Handler;
+use meters::StageMeters;
+use queue::Queue;
+use room::{Hold, Room};
+use settings::StageSettings;
+
+/// A named bounded ring with permits, a handler and a policy.
+pub struct Stage<P> {
+    name: String,
+    route: Route,
+    settings: StageSettings,
+    /// The route of `settings.dead_letter`.
+    dead_letter: Option<Route>,
+    home: usize,
+    attendance: Attendance,
+    queue: Queue<P>,
+    handler: OnceLock<Handler<P>>,
+    room: Mutex<Room<P>>,
+    meters: StageMeters,
+    engine: Weak<dyn Engine<P>>,
+}
+
+impl<P: Send + 'static> Stage<P> {
+    /// A stage without a handler. The settings were validated by the caller.
+    pub(crate) fn new(
+        name: &str,
+        route: Route,
+        settings: StageSettings,
+        dead_letter: Option<Route>,
+        engine: Weak<dyn Engine<P>>,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            route,
+            dead_letter,
+            home: usize::from(route.index()),
+            attendance: Attendance::new(settings.permits, attendance::NO_CONSUMER),
+            queue: Queue::new(settings.capacity),
+            handler: OnceLock::new(),
+            room: Mutex::new(Room::new()),
+            meters: StageMeters::default(),
+            engine,
+            settings,
+        }
+    }
+
+    /// Gives it its handler; false when it had one.
+    pub(crate) fn set_handler(&self, handler: Handler<P>) -> bool {
+        let fresh = self.handler.set(handler).is_ok();
+        self.attendance.clear(attendance::NO_CONSUMER);
+        fresh
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn route(&self) -> Route {
+        self.route
+    }
+
+    pub(crate) fn settings(&self) -> &StageSettings {
+        &self.settings
+    }
+
+    pub(crate) fn meters(&self) -> &StageMeters {
+        &self.meters
+    }
+
+    /// Whether its permit holder is the only writer of its meters.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.settings.permits == 1
+    }
+
+    /// R3: whether a worker would find something to do.
+    #[inline]
+    fn has_work(&self) -> bool {
+        !self.queue.is_empty() && !self.attendance.has(attendance::PAUSED)
+    }
+
+    /// Looks once, as the release function does, and queues a ticket if nobody would come by.
+    pub(crate) fn look(self: &Arc<Self>, scheduler: &dyn Scheduler) {
+        if self.has_work() && self.attendance.try_attend() {
+            self.note_awake();
+            scheduler.post(Ticket::new(Arc::clone(self) as Arc<dyn Task>));
+        }
+    }
+
+    /// Remembers when the stage went from idle to attended, as a bound for the oldest age.
+    fn note_awake(&self) {
+        if let Some(engine) = self.engine.upgrade() {
+            self.meters.hot.last_entered.set(engine.clock().monotonic_ns());
+        }
+    }
+
+    /// Sets bits of the state word and lets everyone blocked look at it again.
+    pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
+        self.attendance.set(bits);
+        self.wake_publishers(engine, usize::MAX);
+    }
+
+    /// Clears bits of the state word, and takes up the work that was held.
+    pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+        self.attendance.clear(bits);
+        self.look(&**engine.scheduler());
+        self.wake_publishers(engine, usize::MAX);
+    }
+
+    /// The state word.
+    pub(crate) fn word(&self) -> u32 {
+        self.attendance.before_push()
+    }
+
+    /// Holds a permit of this stage for an envelope that waits elsewhere.
+    fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
+        self.attendance.mark_attended();
+        Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
+    }
+
+    /// A reading of its meters.
+    pub(crate) fn snapshot(&self, now: u64) -> StageSnapshot {
+        let meters = &self.meters;
+        let word = self.word();
+        let depth = self.queue.depth() as u64;
+        let started = meters.hot.started.get();
+        let (hops_waiting, delayed) = {
+            let room = lock(&self.room);
+            (room.hops.len() as u64, room.delayed.len() as u64)
+        };
+        StageSnapshot {
+            name: self.name.clone(),
+            capacity: self.settings.capacity,
+            permits: self.settings.permits,
+            permits_used: self.attendance.used(),
+            depth,
+            hops_waiting,
+            delayed,
+            in_flight: started.saturating_sub(meters.hot.left.get()),
+            entered: started + depth,
+            done: meters.hot.done.get(),
+            failed: meters.failed.get(),
+            panicked: meters.panicked.get(),
+            retried: meters.retried.get(),
+            dead: meters.dead.get(),
+            expired: meters.expired.get(),
+            dropped: meters.dropped.get(),
+            refused: meters.refused.get(),
+            undelivered: meters.undelivered.get(),
+            oldest_age_ns: if depth == 0 {
+                0
+            } else {
+                now.saturating_sub(meters.hot.last_entered.get())
+            },
+            paused: word & attendance::PAUSED != 0,
+            closed: word & attendance::CLOSED != 0,
+            wait: meters.wait.quantiles(),
+            service: meters.service.quantiles(),
+        }
+    }
+}
+
+impl<P: Send + 'static> Task for Stage<P> {
+    fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned {
+        let Some(engine) = self.engine.upgrade() else {
+            return Turned::Release { ticket, taken: 0 };
+        };
+        turn::turn(&self, &*engine, ticket, desk)
+    }
+
+    fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {
+        match self.attendance.release(|| self.has_work()) {
+            Released::Free => None,
+            Released::Again => Some(ticket),
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        !self.is_alone()
+    }
+
+    fn home(&self) -> usize {
+        self.home
+    }
+
+    fn rescue(self: Arc<Self>, scheduler: &dyn Scheduler) {
+        if self.settings.permits > 1 {
+            self.attendance.set(attendance::SLOW);
+            self.look(scheduler);
+        }
+    }
+}
+
+impl<P> fmt::Debug for Stage<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("name", &self.name).finish_non_exhaustive()
+    }
+}

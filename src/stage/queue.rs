@@ -1,0 +1,156 @@
+//! Where envelopes wait: the ring, and the side list for the rest of an opened block.
+//!
+//! Bounds: single envelopes by the ring's slots, with no counter; envelopes in blocks by credits
+//! (`capacity` of them), touched on the batch path alone; the side list by one block per permit.
+//! Order: the side list is older than the ring, so it is taken first.
+
+use std::collections::VecDeque;
+
+use crate::envelope::Envelope;
+use crate::sync::{AtomicUsize, Mutex, Ordering, Ring, lock};
+
+/// Envelopes that travel together in one slot.
+pub(crate) type Block<P> = VecDeque<Envelope<P>>;
+
+/// What one slot of the ring holds.
+pub(crate) enum Slot<P> {
+    One(Envelope<P>),
+    Block(Block<P>),
+}
+
+/// The waiting envelopes of one stage.
+pub(crate) struct Queue<P> {
+    ring: Ring<Slot<P>>,
+    side: Mutex<VecDeque<Envelope<P>>>,
+    /// Length of the side list; written under its lock, read by takers and reports.
+    side_len: AtomicUsize,
+    /// Envelopes that may still enter in blocks.
+    credits: AtomicUsize,
+    /// Blocks in the ring.
+    blocks: AtomicUsize,
+}
+
+impl<P> Queue<P> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            ring: Ring::new(capacity),
+            side: Mutex::new(VecDeque::new()),
+            side_len: AtomicUsize::new(0),
+            credits: AtomicUsize::new(capacity),
+            blocks: AtomicUsize::new(0),
+        }
+    }
+
+    /// P2: pushes one envelope, or gives it back when the ring is full.
+    #[inline]
+    pub(crate) fn push(&self, envelope: Envelope<P>) -> Result<(), Envelope<P>> {
+        match self.ring.push(Slot::One(envelope)) {
+            Ok(()) => Ok(()),
+            Err(Slot::One(envelope)) => Err(envelope),
+            Err(Slot::Block(_)) => unreachable!("the ring gives back what was pushed"),
+        }
+    }
+
+    /// P2 for a block: pushes all of it, or gives it back.
+    pub(crate) fn push_block(&self, block: Block<P>) -> Result<(), Block<P>> {
+        let count = block.len();
+        if !self.take_credits(count) {
+            return Err(block);
+        }
+        // ORDERING: Relaxed on both: counts for reports; the ring orders the envelopes.
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        match self.ring.push(Slot::Block(block)) {
+            Ok(()) => Ok(()),
+            Err(Slot::Block(block)) => {
+                self.blocks.fetch_sub(1, Ordering::Relaxed);
+                self.credits.fetch_add(count, Ordering::Relaxed);
+                Err(block)
+            }
+            Err(Slot::One(_)) => unreachable!("the ring gives back what was pushed"),
+        }
+    }
+
+    /// Takes the oldest slot, or the oldest envelope of the side list.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Slot<P>> {
+        if self.has_side()
+            && let Some(envelope) = self.pop_side()
+        {
+            return Some(Slot::One(envelope));
+        }
+        let slot = self.ring.pop()?;
+        if let Slot::Block(block) = &slot {
+            // ORDERING: Relaxed on both: counts; the ring orders the envelopes.
+            self.blocks.fetch_sub(1, Ordering::Relaxed);
+            self.credits.fetch_add(block.len(), Ordering::Relaxed);
+        }
+        Some(slot)
+    }
+
+    /// Takes the oldest single envelope; the rest of an opened block goes to the side list.
+    pub(crate) fn pop_one(&self) -> Option<Envelope<P>> {
+        match self.pop()? {
+            Slot::One(envelope) => Some(envelope),
+            Slot::Block(mut block) => {
+                let first = block.pop_front();
+                self.stash(&mut block);
+                first
+            }
+        }
+    }
+
+    /// Puts the rest of a block where any permit holder takes it first, before what is there.
+    pub(crate) fn stash(&self, rest: &mut Block<P>) {
+        if rest.is_empty() {
+            return;
+        }
+        let mut side = lock(&self.side);
+        while let Some(envelope) = rest.pop_back() {
+            side.push_front(envelope);
+        }
+        // ORDERING: SeqCst, pairs with `has_side`: a releaser that looks after this sees it.
+        self.side_len.store(side.len(), Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn has_side(&self) -> bool {
+        // ORDERING: SeqCst, pairs with the stores under the lock.
+        self.side_len.load(Ordering::SeqCst) != 0
+    }
+
+    #[cold]
+    fn pop_side(&self) -> Option<Envelope<P>> {
+        let mut side = lock(&self.side);
+        let envelope = side.pop_front();
+        // ORDERING: SeqCst, pairs with `has_side`.
+        self.side_len.store(side.len(), Ordering::SeqCst);
+        envelope
+    }
+
+    /// R3: whether anything waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty() && !self.has_side()
+    }
+
+    /// Whether no slot is free.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.is_full()
+    }
+
+    /// Envelopes that wait.
+    pub(crate) fn depth(&self) -> usize {
+        // ORDERING: Relaxed on all: a reading for reports.
+        let in_blocks = self.ring.capacity().saturating_sub(self.credits.load(Ordering::Relaxed));
+        let blocks = self.blocks.load(Ordering::Relaxed);
+        let singles = self.ring.len().saturating_sub(blocks);
+        singles + in_blocks + self.side_len.load(Ordering::Relaxed)
+    }
+
+    fn take_credits(&self, count: usize) -> bool {
+        // ORDERING: Relaxed: credits only bound the count; the ring orders the envelopes.
+        self.credits
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count))
+            .is_ok()
+    }
+}

@@ -1,0 +1,111 @@
+//! Delayed retries: off the ring for a pause, then back like a waiting hop without a source.
+//!
+//! Bound: `capacity` of them per stage, counted on the failure path; at the bound the retry happens
+//! in place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Stage;
+use super::engine::Engine;
+use super::hop::nanoseconds;
+use super::settings::Retry;
+use crate::envelope::Envelope;
+use crate::sync::lock;
+
+impl<P: Send + 'static> Stage<P> {
+    /// Puts a failed envelope aside for its pause.
+    ///
+    /// # Errors
+    /// The envelope, when it must be retried in place.
+    pub(crate) fn delay(
+        self: &Arc<Self>,
+        engine: &dyn Engine<P>,
+        envelope: Envelope<P>,
+    ) -> Result<(), Envelope<P>> {
+        let Retry::Delayed { first, max, jitter } = self.settings.retry else {
+            return Err(envelope);
+        };
+        let pause = pause(first, max, jitter, envelope.attempts(), engine.random());
+        let deadline = engine.clock().monotonic_ns().saturating_add(pause);
+        let mut room = lock(&self.room);
+        if room.delayed.len() >= self.settings.capacity {
+            return Err(envelope);
+        }
+        room.numbers += 1;
+        let number = room.numbers;
+        room.delayed.insert(number, envelope);
+        drop(room);
+        let stage = Arc::downgrade(self);
+        let due = move || {
+            if let Some(stage) = stage.upgrade() {
+                stage.retry_is_due(number);
+            }
+        };
+        engine.scheduler().at(deadline, Box::new(due));
+        Ok(())
+    }
+
+    fn retry_is_due(self: &Arc<Self>, number: u64) {
+        let Some(engine) = self.engine.upgrade() else {
+            return;
+        };
+        let envelope = lock(&self.room).delayed.remove(&number);
+        if let Some(envelope) = envelope {
+            self.enter_without_source(&*engine, envelope);
+        }
+    }
+}
+
+/// The pause before the attempt after `failures` failures, in nanoseconds.
+pub(crate) fn pause(
+    first: Duration,
+    max: Duration,
+    jitter: f64,
+    failures: u16,
+    random: u64,
+) -> u64 {
+    let doublings = u32::from(failures.saturating_sub(1)).min(63);
+    let grown = nanoseconds(first).saturating_mul(1 << doublings).min(nanoseconds(max));
+    // 53 random bits as a fraction of one, stretched to -1..1.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+    let spread = ((random >> 11) as f64 / (1_u64 << 53) as f64).mul_add(2.0, -1.0) * jitter;
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a pause needs no more than a double's precision, and spread is at least -1"
+    )]
+    let spread_out = (grown as f64 * (1.0 + spread)) as u64;
+    spread_out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause;
+    use std::time::Duration;
+
+    const MS: u64 = 1_000_000;
+
+    fn check(failures: u16, want_ms: u64) {
+        let (first, max) = (Duration::from_millis(50), Duration::from_secs(5));
+        assert_eq!(pause(first, max, 0.0, failures, 7), want_ms * MS, "{failures} failures");
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        check(1, 50);
+        check(2, 100);
+        check(7, 3_200);
+        check(8, 5_000);
+        check(u16::MAX, 5_000);
+    }
+
+    #[test]
+    fn jitter_spreads_in_both_directions() {
+        let with =
+            |random| pause(Duration::from_millis(100), Duration::from_secs(1), 0.2, 1, random);
+        assert_eq!(with(0), 80 * MS);
+        assert!(with(u64::MAX).abs_diff(120 * MS) < 10);
+    }
+}

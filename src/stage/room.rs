@@ -1,0 +1,121 @@
+//! Waiting for room: one line of hops, and behind it the publishers that block.
+//!
+//! Steps (the loom model is `loom-tests/tests/room.rs`):
+//!
+//! 1. A waiter registers under the lock and sets its bit of the state word, then looks again at
+//!    room and *closed*.
+//! 2. Whoever frees a slot reads the word after the pop; if a bit is set it places the oldest
+//!    hops itself, in order, and then lets go of the permits they held.
+//! 3. When the line of hops is empty its bit is cleared, and publishers are woken, one per slot.
+//! 4. A waiter that leaves otherwise (time-out, closing) passes the turn on.
+//!
+//! Bounds: a hop in line holds a permit of the stage it left, so there are at most as many as the
+//! upstream permits allow, times what one attempt yields; blocked publishers are threads or tasks
+//! of the embedder.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::coord::parker::Parker;
+use crate::coord::ticket::{Scheduler, Task, Ticket};
+use crate::envelope::Envelope;
+
+/// The permit of the stage a waiting envelope comes from. When the last envelope that holds it is
+/// placed or given up, the permit becomes a ticket again.
+pub(crate) struct Hold {
+    source: Option<Arc<dyn Task>>,
+    scheduler: Arc<dyn Scheduler>,
+}
+
+impl Hold {
+    /// Holds a permit of `source`, which the caller gives up.
+    pub(crate) fn new(source: Arc<dyn Task>, scheduler: Arc<dyn Scheduler>) -> Arc<Self> {
+        Arc::new(Self { source: Some(source), scheduler })
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(source) = self.source.take() {
+            self.scheduler.post(Ticket::new(source));
+        }
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").finish_non_exhaustive()
+    }
+}
+
+/// An envelope on its way into a stage without room.
+pub(crate) struct WaitingHop<P> {
+    pub(crate) envelope: Envelope<P>,
+    pub(crate) hold: Option<Arc<Hold>>,
+    /// Monotonic nanoseconds at which it joined.
+    pub(crate) since: u64,
+}
+
+/// How a blocked publisher is woken.
+#[derive(Debug, Clone)]
+pub(crate) enum Wake {
+    Thread(Arc<Parker>),
+    Task(Waker),
+}
+
+impl Wake {
+    /// Wakes it: a waker is foreign code, so the caller guards this and holds no lock.
+    pub(crate) fn wake(self) {
+        match self {
+            Self::Thread(parker) => parker.unpark(),
+            Self::Task(waker) => waker.wake(),
+        }
+    }
+}
+
+/// A blocked publisher in line.
+#[derive(Debug)]
+pub(crate) struct WaitingPublisher {
+    pub(crate) number: u64,
+    pub(crate) wake: Wake,
+}
+
+/// The two lines of one stage.
+pub(crate) struct Room<P> {
+    pub(crate) hops: VecDeque<WaitingHop<P>>,
+    pub(crate) publishers: VecDeque<WaitingPublisher>,
+    /// Failed envelopes during their pause.
+    pub(crate) delayed: BTreeMap<u64, Envelope<P>>,
+    /// Numbers given to publishers and delayed envelopes.
+    pub(crate) numbers: u64,
+    /// Whether the time-out of the line is set.
+    pub(crate) watched: bool,
+}
+
+impl<P> Room<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            hops: VecDeque::new(),
+            publishers: VecDeque::new(),
+            delayed: BTreeMap::new(),
+            numbers: 0,
+            watched: false,
+        }
+    }
+
+    /// Puts a publisher at the end of its line.
+    pub(crate) fn join(&mut self, wake: Wake) -> u64 {
+        self.numbers += 1;
+        self.publishers.push_back(WaitingPublisher { number: self.numbers, wake });
+        self.numbers
+    }
+
+    /// Takes a publisher out; false when it was woken already.
+    pub(crate) fn leave(&mut self, number: u64) -> bool {
+        let before = self.publishers.len();
+        self.publishers.retain(|publisher| publisher.number != number);
+        self.publishers.len() != before
+    }
+}

@@ -1,0 +1,3 @@
+//! The public surface, one binary.
+
+mod smoke;

@@ -82,7 +82,7 @@ impl<P: Send + 'static> Filling<'_, P> {
         Ok(())
     }
 
-    /// Sends what is in the block, as a block if there is room for one, else one by one.
+    /// Sends what is in the block: as a block, or one by one where the policy does not wait.
     fn flush(&mut self) -> Result<(), Left<P>> {
         let Some(stage) = self.target.clone().filter(|_| !self.block.is_empty()) else {
             return Ok(());
@@ -90,26 +90,32 @@ impl<P: Send + 'static> Filling<'_, P> {
         let count = self.block.len();
         let block = std::mem::replace(&mut self.block, self.core.block());
         self.counter.0.add_as(self.counter.1, count as u64);
-        let (refusal, block) = match stage.try_enter_block(self.core, block) {
+        let core = self.core;
+        let enter = |block| stage.try_enter_block(core, block);
+        let entered = enter(block).or_else(|(refusal, block)| {
+            core.wait_for_room(&stage, refusal, block, Wait::Policy, enter)
+        });
+        match entered {
             Ok(()) => {
                 self.accepted += count;
-                return Ok(());
+                Ok(())
             }
-            Err(refused) => refused,
-        };
-        self.counter.0.subtract(count as u64);
-        if refusal != Refusal::Full {
-            stage.meters().refused.add(1);
-            return Err((refusal.into(), block));
+            Err((refusal, block)) => {
+                self.counter.0.subtract(count as u64);
+                if refusal == Refusal::Full {
+                    return self.one_by_one(&stage, block);
+                }
+                stage.meters().refused.add(1);
+                Err((refusal.into(), block))
+            }
         }
-        self.one_by_one(&stage, block)
     }
 
     #[cold]
     fn one_by_one(&mut self, stage: &Arc<Stage<P>>, mut block: Block<P>) -> Result<(), Left<P>> {
         while let Some(envelope) = block.pop_front() {
             self.counter.0.add_as(self.counter.1, 1);
-            match self.core.enter_waiting(stage, envelope, Wait::Policy) {
+            match self.core.enter_waiting(stage, envelope, Wait::No) {
                 Ok(()) => self.accepted += 1,
                 Err((refusal, envelope)) => {
                     self.counter.0.subtract(1);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 
 use super::dead_letter::{DeadLetter, DeadLetters};
 use super::publisher::Ids;
@@ -95,7 +95,7 @@ pub(crate) struct Core<P> {
     /// Ids and counts of the threads that publish through handles.
     lanes: Box<[CachePadded<Lane>]>,
     /// Envelopes accepted by each [`super::Publisher`] made so far.
-    publishers: Mutex<Vec<Arc<Counter>>>,
+    publishers: Mutex<Vec<Arc<CachePadded<Counter>>>>,
     redriven: Counter,
     evicted: Counter,
     panics: Counter,
@@ -161,8 +161,8 @@ impl<P: Send + 'static> Core<P> {
     }
 
     /// A counter of its own for a publisher.
-    pub(crate) fn enlist(&self) -> Arc<Counter> {
-        let counter = Arc::new(Counter::default());
+    pub(crate) fn enlist(&self) -> Arc<CachePadded<Counter>> {
+        let counter = Arc::<CachePadded<Counter>>::default();
         let mut publishers = lock(&self.publishers);
         // Counters of publishers that are gone are folded into one, so the list stays bounded by
         // the publishers alive.
@@ -292,6 +292,15 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         self.stages.load_full()
     }
 
+    #[inline]
+    fn refresh(&self, view: &mut Arc<StageMap<P>>) {
+        // No count is touched while nothing changed: publishers read the line it is on.
+        let now = self.stages.load();
+        if !Arc::ptr_eq(view, &now) {
+            *view = Guard::into_inner(now);
+        }
+    }
+
     fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -319,6 +328,12 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
             self.tell(envelope, end);
         }
         count.add_as(alone, 1);
+    }
+
+    #[inline]
+    fn settle_plain(&self, desk: &Desk<'_>) {
+        let (books, alone) = self.books.of(desk.worker);
+        books.completed.add_as(alone, 1);
     }
 
     fn bury(&self, desk: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause, stage: &str) {
@@ -370,7 +385,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
     }
 
     fn scratch(&self) -> Box<Scratch<P>> {
-        self.scratches.pop().unwrap_or_else(|| Box::new(Scratch::new()))
+        self.scratches.pop().unwrap_or_else(|| Box::new(Scratch::new(self.stages())))
     }
 
     fn put_scratch(&self, mut scratch: Box<Scratch<P>>) {

@@ -15,7 +15,7 @@ mod settings;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -169,7 +169,7 @@ impl<P: Send + 'static> Bus<P> {
             return Err(BusError::Stopped);
         }
         core.shared.reserve(settings.permits as usize)?;
-        let engine: Weak<dyn Engine<P>> = Arc::downgrade(core) as Weak<dyn Engine<P>>;
+        let engine = Arc::clone(core) as Arc<dyn Engine<P>>;
         let stage = Arc::new(Stage::new(name, route, settings, dead_letter, engine));
         if core.lifecycle() == Lifecycle::Paused {
             stage.refuse(&**core, crate::coord::attendance::PAUSED);

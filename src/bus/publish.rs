@@ -18,6 +18,9 @@ use crate::stage::room::Wake;
 use crate::stage::settings::OnFull;
 use crate::sync::Backoff;
 
+/// How long a publisher without room spins and yields before it parks: the price of a wake-up.
+const YIELD_NS: u64 = 50_000;
+
 /// How long a publish may wait for room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -115,25 +118,13 @@ impl<P: Send + 'static> Core<P> {
         envelope: Envelope<P>,
         wait: Wait,
     ) -> Result<(), (Refusal, Envelope<P>)> {
-        if refusal != Refusal::Full {
-            return Err((refusal, envelope));
-        }
-        let limit = match (wait, stage.settings().on_full) {
-            (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => limit,
-            (Wait::No | Wait::Policy, _) => Duration::ZERO,
-        };
-        let (refusal, envelope) = if limit.is_zero() || is_in_turn() {
-            (refusal, envelope)
-        } else {
-            match self.wait_for_room(stage, envelope, nanoseconds(limit)) {
-                Ok(()) => return Ok(()),
-                Err(refused) => refused,
+        let enter = |envelope| stage.try_enter(self, envelope);
+        match self.wait_for_room(stage, refusal, envelope, wait, enter) {
+            Err((Refusal::Full, envelope)) if stage.settings().on_full == OnFull::DropOldest => {
+                self.displace(stage, envelope)
             }
-        };
-        if refusal == Refusal::Full && stage.settings().on_full == OnFull::DropOldest {
-            return self.displace(stage, envelope);
+            ended => ended,
         }
-        Err((refusal, envelope))
     }
 
     /// `DropOldest`: as many victims as it takes, up to what the stage can hold.
@@ -155,31 +146,44 @@ impl<P: Send + 'static> Core<P> {
         stage.try_enter(self, envelope)
     }
 
-    /// Waits for room on this thread: spins, yields, then parks in line.
-    fn wait_for_room(
+    /// Waits for room for `item` on this thread, as far as it may: spins, yields, then parks in
+    /// line. `enter` tries to put it in.
+    pub(crate) fn wait_for_room<T>(
         &self,
         stage: &Arc<Stage<P>>,
-        mut envelope: Envelope<P>,
-        limit: u64,
-    ) -> Result<(), (Refusal, Envelope<P>)> {
+        refusal: Refusal,
+        mut item: T,
+        wait: Wait,
+        enter: impl Fn(T) -> Result<(), (Refusal, T)>,
+    ) -> Result<(), (Refusal, T)> {
+        let limit = match (wait, stage.settings().on_full) {
+            (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
+            (Wait::No | Wait::Policy, _) => 0,
+        };
+        if refusal != Refusal::Full || limit == 0 || is_in_turn() {
+            return Err((refusal, item));
+        }
+        let begin = self.clock().monotonic_ns();
+        let deadline = begin.saturating_add(limit);
         let backoff = Backoff::new();
-        while !backoff.is_completed() {
+        for round in 1_u32.. {
             backoff.snooze();
-            match stage.try_enter(self, envelope) {
-                Ok(()) => return Ok(()),
-                Err((Refusal::Full, back)) => envelope = back,
-                Err(refused) => return Err(refused),
+            match enter(item) {
+                Err((Refusal::Full, back)) => item = back,
+                ended => return ended,
+            }
+            if round % 16 == 0 && self.clock().monotonic_ns() > begin + YIELD_NS {
+                break;
             }
         }
-        let deadline = self.clock().monotonic_ns().saturating_add(limit);
         let parker = Arc::new(Parker::new());
         loop {
             let number = stage.join_publishers(Wake::Thread(Arc::clone(&parker)));
-            let tried = stage.try_enter(self, envelope);
+            let tried = enter(item);
             let left = deadline.saturating_sub(self.clock().monotonic_ns());
             match tried {
                 Err((Refusal::Full, back)) if left > 0 => {
-                    envelope = back;
+                    item = back;
                     let woken = parker.park(Some(Duration::from_nanos(left)));
                     // Whoever took us out of the line gave us a turn: it is used below.
                     stage.leave_publishers(self, number, woken);

@@ -15,6 +15,7 @@ use super::publish::Wait;
 use crate::envelope::{Envelope, EnvelopeId, IdGenerator};
 use crate::metrics::counter::Counter;
 use crate::stage::engine::{Engine as _, StageMap};
+use crate::sync::CachePadded;
 
 /// Ids given between two readings of the wall clock.
 const IDS_PER_READING: u32 = 64;
@@ -61,7 +62,7 @@ pub struct Publisher<P> {
     core: Arc<Core<P>>,
     /// A view of the stages that costs one load while nothing changes.
     stages: Cache<Arc<ArcSwap<StageMap<P>>>, Arc<StageMap<P>>>,
-    accepted: Arc<Counter>,
+    accepted: Arc<CachePadded<Counter>>,
     ids: Ids,
 }
 

@@ -33,8 +33,9 @@ pub struct Envelope<P> {
     hops: u32,
     /// Failed attempts at the current stage.
     attempts: u16,
-    /// Whether its fate is metered: one in N, all hops of the same envelope.
-    metered: bool,
+    /// Whether its fate is metered, 0 or 1: one in N, all hops of the same envelope. Not a `bool`:
+    /// an envelope without unused bit patterns moves as one piece, inside an `Option` too.
+    metered: u8,
     extras: Option<Box<Extras<P>>>,
     payload: P,
 }
@@ -134,7 +135,7 @@ impl<P> Envelope<P> {
             stamp: 0,
             hops: 0,
             attempts: 0,
-            metered: false,
+            metered: 0,
             extras: None,
             payload,
         }
@@ -258,6 +259,13 @@ impl<P> Envelope<P> {
         self.extras.as_ref().map_or(0, |extras| extras.redrives)
     }
 
+    /// Whether dropping it runs no foreign code and nobody wants to know what became of it.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.extras.is_none() && !std::mem::needs_drop::<P>()
+    }
+
+    #[inline]
     pub(crate) fn extras(&self) -> Option<&Extras<P>> {
         self.extras.as_deref()
     }
@@ -297,11 +305,11 @@ impl<P> Envelope<P> {
 
     #[inline]
     pub(crate) fn is_metered(&self) -> bool {
-        self.metered
+        self.metered != 0
     }
 
     pub(crate) fn set_metered(&mut self, metered: bool) {
-        self.metered = metered;
+        self.metered = u8::from(metered);
     }
 
     #[inline]
@@ -322,5 +330,16 @@ impl<P: fmt::Debug> fmt::Debug for Envelope<P> {
             .field("hops", &self.hops)
             .field("payload", &self.payload)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Envelope;
+
+    #[test]
+    fn two_cache_lines_with_64_bytes_of_payload() {
+        assert_eq!(size_of::<Envelope<[u64; 8]>>(), 128);
+        assert_eq!(size_of::<Option<Envelope<[u64; 8]>>>(), 136, "moves as one piece");
     }
 }

@@ -74,15 +74,15 @@ pub enum SlipError {
     TooLong,
 }
 
-/// Where the envelope stands on its slip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+/// Where the envelope stands on its slip: bytes and not an enum, since an envelope without unused
+/// bit patterns moves as one piece, inside an `Option` too.
+mod place {
     /// Not ratcheted yet.
-    Before,
+    pub(super) const BEFORE: u8 = 0;
     /// `route[len]` is the current hop.
-    At,
+    pub(super) const AT: u8 = 1;
     /// Ratcheted past the last hop.
-    Past,
+    pub(super) const PAST: u8 = 2;
 }
 
 /// A LIFO stack of routes still to visit.
@@ -103,7 +103,7 @@ pub struct Slip {
     bus: u16,
     /// Remaining hops in the low half, valid entries from `route[len]` on in the high half.
     counts: u8,
-    place: Place,
+    place: u8,
     route: [u16; INLINE_HOPS],
     /// Holds everything once the array was too short.
     long: Option<Box<Long>>,
@@ -120,7 +120,7 @@ impl Slip {
     /// An empty slip.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bus: 0, counts: 0, place: Place::Before, route: [0; INLINE_HOPS], long: None }
+        Self { bus: 0, counts: 0, place: place::BEFORE, route: [0; INLINE_HOPS], long: None }
     }
 
     /// A slip that visits `routes` in the order given.
@@ -176,10 +176,10 @@ impl Slip {
         }
         let (remaining, visited) = self.counts();
         if remaining == 0 {
-            self.place = Place::Past;
+            self.place = place::PAST;
             return None;
         }
-        self.place = Place::At;
+        self.place = place::AT;
         self.set_counts(remaining - 1, visited + 1);
         Some(Route { bus: self.bus, index: self.route[remaining - 1] })
     }
@@ -188,10 +188,10 @@ impl Slip {
     fn ratchet_long(&mut self) -> Option<Route> {
         let long = self.long.as_deref_mut()?;
         if long.remaining == 0 {
-            self.place = Place::Past;
+            self.place = place::PAST;
             return None;
         }
-        self.place = Place::At;
+        self.place = place::AT;
         long.remaining -= 1;
         long.route.truncate(long.remaining + TRAIL_MAX);
         Some(Route { bus: self.bus, index: long.route[long.remaining] })
@@ -201,7 +201,7 @@ impl Slip {
     #[inline]
     #[must_use]
     pub fn current(&self) -> Option<Route> {
-        if self.place != Place::At {
+        if self.place != place::AT {
             return None;
         }
         let index = match &self.long {
@@ -249,15 +249,15 @@ impl Slip {
     /// Whether the slip was ratcheted and not yet past its end.
     #[inline]
     pub(crate) fn is_at_stage(&self) -> bool {
-        self.place == Place::At
+        self.place == place::AT
     }
 
     /// Takes the current route back as the next hop, as if it had not been ratcheted.
     pub(crate) fn unratchet(&mut self) {
-        if self.place != Place::At {
+        if self.place != place::AT {
             return;
         }
-        self.place = Place::Before;
+        self.place = place::BEFORE;
         match &mut self.long {
             None => {
                 let (remaining, visited) = self.counts();

@@ -32,6 +32,8 @@ impl<P> fmt::Debug for StageMap<P> {
 pub trait Engine<P>: Send + Sync + 'static {
     /// The stages now.
     fn stages(&self) -> Arc<StageMap<P>>;
+    /// Brings a view of the stages up to date.
+    fn refresh(&self, view: &mut Arc<StageMap<P>>);
     /// The time.
     fn clock(&self) -> &dyn Clock;
     /// The pool.
@@ -40,6 +42,8 @@ pub trait Engine<P>: Send + Sync + 'static {
     fn hop_limit(&self) -> u32;
     /// Ends an envelope: counts the outcome, tells the producer, drops what is left.
     fn settle(&self, desk: &Desk<'_>, envelope: Envelope<P>, end: Settled);
+    /// Counts a completed envelope of which nothing is left to do but to drop it.
+    fn settle_plain(&self, desk: &Desk<'_>);
     /// Ends an envelope as a dead letter that is kept.
     fn bury(&self, desk: &Desk<'_>, envelope: Envelope<P>, cause: Cause, stage: &str);
     /// Takes in an emit of `parent`, the `ordinal`th of its attempt: gives it an id and counts it.
@@ -62,6 +66,8 @@ pub trait Engine<P>: Send + Sync + 'static {
 
 /// Buffers of one turn, kept between turns so that nothing is allocated in steady state.
 pub struct Scratch<P> {
+    /// The stages as the last turn saw them.
+    pub(crate) map: Arc<StageMap<P>>,
     /// Hops of this turn by next stage, in order.
     pub(crate) out: Vec<(Arc<Stage<P>>, Block<P>)>,
     /// Empty blocks.
@@ -75,8 +81,9 @@ pub struct Scratch<P> {
 
 impl<P> Scratch<P> {
     /// Empty buffers.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(map: Arc<StageMap<P>>) -> Self {
         Self {
+            map,
             out: Vec::new(),
             spare: Vec::new(),
             hand: Block::new(),
@@ -84,20 +91,25 @@ impl<P> Scratch<P> {
             notebooks: vec![Notebook::new()],
         }
     }
+}
 
-    /// Adds an envelope to what goes to `target`.
-    #[inline]
-    pub(crate) fn collect(&mut self, target: &Arc<Stage<P>>, envelope: Envelope<P>) {
-        for (stage, block) in &mut self.out {
-            if Arc::ptr_eq(stage, target) {
-                block.push_back(envelope);
-                return;
-            }
+/// Adds an envelope to what goes to `target`.
+#[inline]
+pub(crate) fn collect<P>(
+    out: &mut Vec<(Arc<Stage<P>>, Block<P>)>,
+    spare: &mut Vec<Block<P>>,
+    target: &Arc<Stage<P>>,
+    envelope: Envelope<P>,
+) {
+    for (stage, block) in out.iter_mut() {
+        if Arc::ptr_eq(stage, target) {
+            block.push_back(envelope);
+            return;
         }
-        let mut block = self.spare.pop().unwrap_or_default();
-        block.push_back(envelope);
-        self.out.push((Arc::clone(target), block));
     }
+    let mut block = spare.pop().unwrap_or_default();
+    block.push_back(envelope);
+    out.push((Arc::clone(target), block));
 }
 
 impl<P> fmt::Debug for Scratch<P> {

@@ -10,7 +10,7 @@ use super::handler::guarded;
 use super::queue::Block;
 use super::room::{WaitingHop, Wake};
 use crate::coord::attendance::{
-    Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
+    Attendance, CLOSED, DRAINING, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
 use crate::coord::ticket::Desk;
 use crate::envelope::Envelope;
@@ -189,10 +189,5 @@ impl<P: Send + 'static> Stage<P> {
     /// Whether a publish would be refused before its push.
     pub(crate) fn refuses_publishes(&self) -> bool {
         self.attendance.before_push() & REFUSES_PUBLISH != 0
-    }
-
-    /// Whether a publish would find a slot now.
-    pub(crate) fn has_room(&self) -> bool {
-        !self.attendance.has(HOPS_WAIT) && !self.queue.is_full()
     }
 }

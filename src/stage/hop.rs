@@ -97,6 +97,14 @@ impl<P: Send + 'static> Stage<P> {
         if word & HOPS_WAIT != 0 {
             self.place_waiting(engine, lock(&self.room));
         } else {
+            self.offer_room(engine);
+        }
+    }
+
+    /// Wakes a blocked publisher once the ring is half empty: a wake-up costs as much as hundreds
+    /// of hops, so a publisher shall find room for many when it comes.
+    fn offer_room(&self, engine: &dyn Engine<P>) {
+        if self.queue.is_half_empty() {
             self.wake_publishers(engine, 1);
         }
     }
@@ -126,8 +134,8 @@ impl<P: Send + 'static> Stage<P> {
         if placed > 0 {
             self.after_push(engine);
         }
-        if line_is_empty && self.has_room() {
-            self.wake_publishers(engine, 1);
+        if line_is_empty {
+            self.offer_room(engine);
         }
     }
 
@@ -149,9 +157,7 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     fn line_is_due(self: &Arc<Self>, left_before: u64, timeout: u64) {
-        let Some(engine) = self.engine.upgrade() else {
-            return;
-        };
+        let engine = &*self.engine;
         let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
         let stuck = self.meters.hot.started.get() == left_before && !self.attendance.has(PAUSED);
         let now = engine.clock().monotonic_ns();
@@ -164,14 +170,14 @@ impl<P: Send + 'static> Stage<P> {
         let again = !room.hops.is_empty();
         room.watched = again;
         // Step 4: a waiter that leaves passes the turn on.
-        self.place_waiting(&*engine, room);
+        self.place_waiting(engine, room);
         for WaitingHop { envelope, hold, .. } in due {
             self.meters.dead.add(1);
             engine.bury(&desk, envelope, Cause::NextStageFull, &self.name);
             drop(hold);
         }
         if again {
-            self.watch_line(&*engine, &desk);
+            self.watch_line(engine, &desk);
         }
     }
 

@@ -16,10 +16,11 @@ pub mod queue;
 pub mod retry;
 pub mod room;
 pub mod settings;
+pub mod settle;
 pub mod turn;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use crate::coord::attendance::{self, Attendance, Released};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
@@ -47,7 +48,8 @@ pub struct Stage<P> {
     handler: OnceLock<Handler<P>>,
     room: Mutex<Room<P>>,
     meters: StageMeters,
-    engine: Weak<dyn Engine<P>>,
+    /// A circle with the registry, broken when that lets the stage go.
+    engine: Arc<dyn Engine<P>>,
 }
 
 impl<P: Send + 'static> Stage<P> {
@@ -57,7 +59,7 @@ impl<P: Send + 'static> Stage<P> {
         route: Route,
         settings: StageSettings,
         dead_letter: Option<Route>,
-        engine: Weak<dyn Engine<P>>,
+        engine: Arc<dyn Engine<P>>,
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -120,9 +122,7 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Remembers when the stage went from idle to attended, as a bound for the oldest age.
     fn note_awake(&self) {
-        if let Some(engine) = self.engine.upgrade() {
-            self.meters.hot.last_entered.set(engine.clock().monotonic_ns());
-        }
+        self.meters.hot.last_entered.set(self.engine.clock().monotonic_ns());
     }
 
     /// Sets bits of the state word and lets everyone blocked look at it again.
@@ -193,10 +193,7 @@ impl<P: Send + 'static> Stage<P> {
 
 impl<P: Send + 'static> Task for Stage<P> {
     fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned {
-        let Some(engine) = self.engine.upgrade() else {
-            return Turned::Release { ticket, taken: 0 };
-        };
-        turn::turn(&self, &*engine, ticket, desk)
+        turn::turn(&self, &*self.engine, ticket, desk)
     }
 
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {

@@ -71,7 +71,7 @@ impl<P> Queue<P> {
     }
 
     /// Takes the oldest slot, or the oldest envelope of the side list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&self) -> Option<Slot<P>> {
         if self.has_side()
             && let Some(envelope) = self.pop_side()
@@ -133,9 +133,9 @@ impl<P> Queue<P> {
         self.ring.is_empty() && !self.has_side()
     }
 
-    /// Whether no slot is free.
-    pub(crate) fn is_full(&self) -> bool {
-        self.ring.is_full()
+    /// Whether at least half of the slots are free.
+    pub(crate) fn is_half_empty(&self) -> bool {
+        self.ring.len() <= self.ring.capacity() / 2
     }
 
     /// Envelopes that wait.

@@ -14,24 +14,21 @@ use crate::envelope::Envelope;
 use crate::sync::lock;
 
 impl<P: Send + 'static> Stage<P> {
-    /// Puts a failed envelope aside for its pause.
-    ///
-    /// # Errors
-    /// The envelope, when it must be retried in place.
-    pub(crate) fn delay(
-        self: &Arc<Self>,
-        engine: &dyn Engine<P>,
-        envelope: Envelope<P>,
-    ) -> Result<(), Envelope<P>> {
-        let Retry::Delayed { first, max, jitter } = self.settings.retry else {
-            return Err(envelope);
+    /// Whether as many envelopes wait for their retry as may.
+    pub(crate) fn has_many_delayed(&self) -> bool {
+        lock(&self.room).delayed.len() >= self.settings.capacity
+    }
+
+    /// Puts a failed envelope aside for its pause. Permit holders that saw room at the same time
+    /// may exceed the bound by one each.
+    pub(crate) fn delay(self: &Arc<Self>, engine: &dyn Engine<P>, envelope: Envelope<P>) {
+        let (first, max, jitter) = match self.settings.retry {
+            Retry::Delayed { first, max, jitter } => (first, max, jitter),
+            Retry::InPlace => (Duration::ZERO, Duration::ZERO, 0.0),
         };
         let pause = pause(first, max, jitter, envelope.attempts(), engine.random());
         let deadline = engine.clock().monotonic_ns().saturating_add(pause);
         let mut room = lock(&self.room);
-        if room.delayed.len() >= self.settings.capacity {
-            return Err(envelope);
-        }
         room.numbers += 1;
         let number = room.numbers;
         room.delayed.insert(number, envelope);
@@ -43,16 +40,12 @@ impl<P: Send + 'static> Stage<P> {
             }
         };
         engine.scheduler().at(deadline, Box::new(due));
-        Ok(())
     }
 
     fn retry_is_due(self: &Arc<Self>, number: u64) {
-        let Some(engine) = self.engine.upgrade() else {
-            return;
-        };
         let envelope = lock(&self.room).delayed.remove(&number);
         if let Some(envelope) = envelope {
-            self.enter_without_source(&*engine, envelope);
+            self.enter_without_source(&*self.engine, envelope);
         }
     }
 }

@@ -140,14 +140,19 @@ pub(crate) use imp::{
 
 pub(crate) use crossbeam_utils::{Backoff, CachePadded};
 
-pub(crate) use process::{next_bus_number, next_lane};
+pub(crate) use process::{cores, next_bus_number, next_lane};
 
-/// Numbers that all of this process share. Not modelled: they only tell things apart.
+/// What all of this process share. Not modelled: it decides no order.
 mod process {
     use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
     static LANES: AtomicUsize = AtomicUsize::new(1);
     static BUSES: AtomicU16 = AtomicU16::new(1);
+
+    /// The cores this process may use.
+    pub(crate) fn cores() -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
 
     /// A number for a publishing thread.
     pub(crate) fn next_lane() -> usize {

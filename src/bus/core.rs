@@ -244,7 +244,6 @@ impl<P: Send + 'static> Core<P> {
         }
         let mask = u64::from(self.settings.meter_every) - 1;
         let metered = envelope.id().lot() & mask == 0;
-        envelope.set_metered(metered);
         if metered || expiry.is_some() || envelope.extras().is_some() {
             self.stamp_rare(envelope, metered, expiry);
         }
@@ -261,7 +260,7 @@ impl<P: Send + 'static> Core<P> {
             envelope.set_stamp(now);
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
-        if let Some(life) = own.or(expiry.map(nanoseconds)) {
+        if let Some(life) = own.or_else(|| expiry.map(nanoseconds)) {
             envelope.extras_mut().expires_at = Some(now.saturating_add(life));
         }
     }

@@ -31,10 +31,9 @@ impl<P: Send + 'static> Stage<P> {
             return false;
         }
         let mut waited = false;
-        if word & HOPS_WAIT == 0 && block.len() > 1 && block.len() <= self.settings.batch {
-            if let Err(whole) = self.queue.push_block(std::mem::take(block)) {
-                *block = whole;
-            }
+        let as_block = word & HOPS_WAIT == 0 && (2..=self.settings.batch).contains(&block.len());
+        if as_block && let Err(whole) = self.queue.push_block(std::mem::take(block)) {
+            *block = whole;
         }
         while let Some(envelope) = block.pop_front() {
             if self.attendance.has(HOPS_WAIT) {

@@ -114,9 +114,10 @@ impl<P: Send + 'static> Turn<'_, P> {
     #[cold]
     fn start_timing(&self, stage: &Stage<P>, envelope: &Envelope<P>) -> u64 {
         let now = self.engine.clock().monotonic_ns();
-        if envelope.stamp() != 0 {
-            stage.meters.wait.record(now.saturating_sub(envelope.stamp()));
-            stage.meters.hot.last_entered.set(envelope.stamp());
+        if envelope.is_metered() {
+            let waited = envelope.waited(now);
+            stage.meters.wait.record(waited);
+            stage.meters.hot.last_entered.set(now.saturating_sub(waited));
         }
         now
     }
@@ -215,7 +216,6 @@ impl<P: Send + 'static> Turn<'_, P> {
                     None => self.give_up(stage, envelope, Cause::NoRoute),
                 }
             }
-            Verdict::End if envelope.is_plain() => self.engine.settle_plain(self.desk),
             Verdict::End => self.end(stage, envelope),
             Verdict::Delay => stage.delay(self.engine, envelope),
             Verdict::GiveUp(cause) => self.give_up(stage, envelope, cause),

@@ -224,6 +224,8 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             match self.conclude(stage, &mut envelope, 0, outcome) {
                 Verdict::Retry if self.budget > 0 => {}
                 Verdict::Retry => return self.put_back(stage, envelope),
+                // Not moved any more: dropped where it is.
+                Verdict::End if envelope.is_plain() => return self.engine.settle_plain(self.desk),
                 verdict => return self.carry_out(stage, envelope, verdict),
             }
         }

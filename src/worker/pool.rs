@@ -173,10 +173,10 @@ impl Lull {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds < SPINS || idle == Idle::Spin {
             std::hint::spin_loop();
-            return idle != Idle::Spin || self.rounds % 64 != 0;
+            return idle != Idle::Spin || !self.rounds.is_multiple_of(64);
         }
         yield_now();
-        if self.rounds % 8 != 0 {
+        if !self.rounds.is_multiple_of(8) {
             return true;
         }
         if idle == Idle::Yield {

@@ -197,6 +197,12 @@ impl<P: Send + 'static> Core<P> {
         self.panics.get()
     }
 
+    /// Lets go of all stages: the end of the circle between them and this core.
+    pub(crate) fn forget_stages(&self) {
+        self.stages.store(Arc::new(StageMap(Vec::new())));
+        while self.scratches.pop().is_some() {}
+    }
+
     /// The books now; exact at rest.
     pub(crate) fn conservation(&self) -> Conservation {
         // What was settled is read before what was accepted: so nothing seems settled that was
@@ -388,6 +394,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
     }
 
     fn put_scratch(&self, mut scratch: Box<Scratch<P>>) {
+        if self.lifecycle() == Lifecycle::Stopped {
+            // Its view of the stages would keep them, and us, alive.
+            return;
+        }
         while scratch.spare.len() > SPARE_BLOCKS {
             self.put_block(scratch.spare.pop().expect("it is longer than SPARE_BLOCKS"));
         }

@@ -160,7 +160,8 @@ impl<P: Send + 'static> Core<P> {
             (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
             (Wait::No | Wait::Policy, _) => 0,
         };
-        if refusal != Refusal::Full || limit == 0 || is_in_turn() {
+        // Without threads only the caller makes room: waiting would be waiting for itself.
+        if refusal != Refusal::Full || limit == 0 || is_in_turn() || !self.shared.has_threads() {
             return Err((refusal, item));
         }
         let begin = self.clock().monotonic_ns();
@@ -177,14 +178,16 @@ impl<P: Send + 'static> Core<P> {
             }
         }
         let parker = Arc::new(Parker::new());
+        let mut woken = true;
         loop {
             let number = stage.join_publishers(Wake::Thread(Arc::clone(&parker)));
             let tried = enter(item);
             let left = deadline.saturating_sub(self.clock().monotonic_ns());
             match tried {
-                Err((Refusal::Full, back)) if left > 0 => {
+                // A whole wait without a wake-up ends it too, should the clock stand still.
+                Err((Refusal::Full, back)) if left > 0 && woken => {
                     item = back;
-                    let woken = parker.park(Some(Duration::from_nanos(left)));
+                    woken = parker.park(Some(Duration::from_nanos(left)));
                     // Whoever took us out of the line gave us a turn: it is used below.
                     stage.leave_publishers(self, number, woken);
                 }

@@ -34,6 +34,12 @@ pub(crate) struct SeatCounts {
 }
 
 impl Seat {
+    /// Rises with every turn that begins or ends.
+    pub(crate) fn turns_begun(&self) -> u64 {
+        // ORDERING: Relaxed: a heartbeat; a stale value costs one more look.
+        self.turns.load(Ordering::Relaxed)
+    }
+
     /// Whether its worker is inside a turn.
     pub(crate) fn is_in_turn(&self) -> bool {
         // ORDERING: SeqCst: read after an announcement; a worker that is not inside a turn looks
@@ -51,6 +57,7 @@ pub(crate) struct Shared {
     /// Permits of all stages; at most `limit`.
     reserved: AtomicUsize,
     limit: usize,
+    has_threads: bool,
     /// Set once by whoever stops the pool.
     stopping: AtomicBool,
 }
@@ -71,6 +78,7 @@ impl Shared {
             clock,
             reserved: AtomicUsize::new(0),
             limit: settings.tickets,
+            has_threads: settings.workers > 0,
             stopping: AtomicBool::new(false),
         }
     }
@@ -97,6 +105,11 @@ impl Shared {
     pub(crate) fn unreserve(&self, permits: usize) {
         // ORDERING: Relaxed, as in `reserve`.
         self.reserved.fetch_sub(permits, Ordering::Relaxed);
+    }
+
+    /// Whether workers run by themselves; otherwise the embedder calls `turn`.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.has_threads
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -148,7 +148,7 @@ pub(crate) use imp::{
     Ordering, fence, has_ended, hot_fence, spawn_thread, wait_on, yield_now,
 };
 
-pub(crate) use crossbeam_utils::{Backoff, CachePadded};
+pub(crate) use crossbeam_utils::CachePadded;
 
 pub(crate) use process::{cores, next_bus_number, next_lane};
 

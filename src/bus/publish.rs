@@ -16,10 +16,23 @@ use crate::stage::enter::Refusal;
 use crate::stage::hop::nanoseconds;
 use crate::stage::room::Wake;
 use crate::stage::settings::OnFull;
-use crate::sync::Backoff;
+use crate::sync::yield_now;
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// Spins between two looks at a full ring.
+const PAUSE_SPINS: u32 = 100;
+
+/// Leaves a full ring alone for about a microsecond: each look at it takes the lines that its
+/// consumer needs, and a consumer that is left alone frees room for many.
+fn pause_before_retry(round: u32) {
+    if round > 3 {
+        yield_now();
+    }
+    for _ in 0..PAUSE_SPINS {
+        std::hint::spin_loop();
+    }
+}
 
 /// How long a publish may wait for room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,14 +179,13 @@ impl<P: Send + 'static> Core<P> {
         }
         let begin = self.clock().monotonic_ns();
         let deadline = begin.saturating_add(limit);
-        let backoff = Backoff::new();
         for round in 1_u32.. {
-            backoff.snooze();
+            pause_before_retry(round);
             match enter(item) {
                 Err((Refusal::Full, back)) => item = back,
                 ended => return ended,
             }
-            if round % 16 == 0 && self.clock().monotonic_ns() > begin + YIELD_NS {
+            if round % 8 == 0 && self.clock().monotonic_ns() > begin + YIELD_NS {
                 break;
             }
         }

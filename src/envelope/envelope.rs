@@ -276,6 +276,13 @@ impl<P> Envelope<P> {
         self.extras.as_mut()?.callback.take()
     }
 
+    /// Makes the next hop the current one, and counts it.
+    #[inline]
+    pub(crate) fn arrive(&mut self) {
+        self.slip.ratchet();
+        self.set_hops(self.hops() + 1);
+    }
+
     /// Sends it to `route` next, its remaining hops untouched; it counts as being there.
     pub(crate) fn redirect(&mut self, route: Route) {
         if self.slip.current() != Some(route) {

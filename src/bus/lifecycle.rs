@@ -235,7 +235,7 @@ impl<P: Send + 'static> Core<P> {
 
     /// Hands back everything that waits in any stage.
     fn hand_back(&self) -> Vec<Leftover> {
-        let desk = Desk { worker: usize::MAX, scheduler: &**self.scheduler() };
+        let desk = Desk::outside(&**self.scheduler());
         let mut leftovers = Vec::new();
         self.each_stage_mut(|stage| {
             while let Some(envelope) = stage.take_inside() {

@@ -107,7 +107,7 @@ impl<P: Send + 'static> Stage<P> {
     /// Settles everything inside a closed stage. Safe to run from several threads at once: each
     /// envelope is taken out by one of them.
     pub(crate) fn settle_closed(&self, engine: &dyn Engine<P>) {
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         while let Some(envelope) = self.take_inside() {
             self.meters.dead.add(1);
             engine.bury(&desk, envelope, Cause::StageClosed, &self.name);
@@ -137,7 +137,7 @@ impl<P: Send + 'static> Stage<P> {
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);
         true

@@ -50,6 +50,8 @@ mod bus;
 mod coord;
 mod stage;
 mod sync;
+#[cfg(all(test, not(loom)))]
+mod testing;
 mod worker;
 
 pub use bus::{

@@ -62,6 +62,12 @@ impl Sleep {
         woken
     }
 
+    /// Whether a park of `worker` would return at once.
+    #[cfg(test)]
+    pub(crate) fn has_token(&self, worker: usize) -> bool {
+        self.parkers[worker].has_token()
+    }
+
     /// W1, W2: wakes `preferred` if it is parked, else any parked worker, the sentinel last.
     /// Returns whom.
     pub fn wake(&self, preferred: usize) -> Option<usize> {
@@ -84,12 +90,13 @@ impl Sleep {
     }
 
     fn choose(&self, parked: u64, preferred: usize) -> usize {
+        // The sentinel too: nobody takes a ticket from the queue of a worker that is parked.
+        if preferred < WORKERS_MAX && parked & (1 << preferred) != 0 {
+            return preferred;
+        }
         let sentinel = self.sentinel();
         let others = sentinel.map_or(parked, |sentinel| parked & !(1 << sentinel));
         let choice = if others == 0 { parked } else { others };
-        if preferred < WORKERS_MAX && choice & (1 << preferred) != 0 {
-            return preferred;
-        }
         choice.trailing_zeros() as usize
     }
 

@@ -143,6 +143,12 @@ impl<P: Send + 'static> Stage<P> {
         self.attendance.before_push()
     }
 
+    /// Its queue, for the simulator.
+    #[cfg(test)]
+    pub(crate) fn queue(&self) -> &Queue<P> {
+        &self.queue
+    }
+
     /// Holds a permit of this stage for an envelope that waits elsewhere.
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
         self.attendance.mark_attended();

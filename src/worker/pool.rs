@@ -102,6 +102,18 @@ impl Pool {
         0
     }
 
+    /// A pool whose workers are driven by the caller, each as it likes: for the simulator.
+    #[cfg(test)]
+    pub(crate) fn without_threads(
+        settings: &PoolSettings,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Vec<Worker>) {
+        let shared = Arc::new(Shared::new(settings, clock));
+        let workers =
+            (0..settings.workers).map(|index| Worker::new(Arc::clone(&shared), index)).collect();
+        (Self { shared, threads: Mutex::new(Vec::new()), caller: None }, workers)
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

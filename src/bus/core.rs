@@ -232,6 +232,11 @@ impl<P: Send + 'static> Core<P> {
         let _ = self.blocks.push(block);
     }
 
+    /// Frees the kept scratches of a stopped bus: their views hold stages, and these the bus.
+    pub(crate) fn forget_scratches(&self) {
+        while self.scratches.pop().is_some() {}
+    }
+
     /// Marks an envelope as entering now: its id, its expiry, its meter.
     pub(crate) fn stamp(
         &self,
@@ -393,6 +398,9 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         }
         // Beyond `SPARE` they are freed.
         let _ = self.scratches.push(scratch);
+        if self.lifecycle() == Lifecycle::Stopped {
+            self.forget_scratches();
+        }
     }
 
     fn count_panic(&self) {

@@ -187,6 +187,7 @@ impl<P: Send + 'static> Bus<P> {
         let permits: u32 = core.stages().0.iter().flatten().map(|s| s.settings().permits).sum();
         core.shared.unreserve(permits as usize);
         core.stage_map().store(Arc::new(StageMap(Vec::new())));
+        core.forget_scratches();
         drop(changing);
         let conservation = core.conservation();
         ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }

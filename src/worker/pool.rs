@@ -105,13 +105,13 @@ impl Drop for Pool {
     /// its own pool.
     fn drop(&mut self) {
         self.shared.stop();
-        if crate::coord::on_worker::is_in_turn() {
-            return;
+        if !crate::coord::on_worker::is_in_turn() {
+            for thread in lock(&self.threads).drain(..) {
+                // A worker's panic was printed by the panic hook; there is nobody to pass it to.
+                let _ = thread.join();
+            }
         }
-        for thread in lock(&self.threads).drain(..) {
-            // A worker's panic was printed by the panic hook; there is nobody to pass it to.
-            let _ = thread.join();
-        }
+        self.shared.forget_tickets();
     }
 }
 

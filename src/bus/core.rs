@@ -200,6 +200,11 @@ impl<P: Send + 'static> Core<P> {
     /// Lets go of all stages: the end of the circle between them and this core.
     pub(crate) fn forget_stages(&self) {
         self.stages.store(Arc::new(StageMap(Vec::new())));
+        self.forget_scratches();
+    }
+
+    /// Their views of the stages would keep these, and us, alive.
+    fn forget_scratches(&self) {
         while self.scratches.pop().is_some() {}
     }
 
@@ -394,15 +399,14 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
     }
 
     fn put_scratch(&self, mut scratch: Box<Scratch<P>>) {
-        if self.lifecycle() == Lifecycle::Stopped {
-            // Its view of the stages would keep them, and us, alive.
-            return;
-        }
         while scratch.spare.len() > SPARE_BLOCKS {
             self.put_block(scratch.spare.pop().expect("it is longer than SPARE_BLOCKS"));
         }
         // Beyond `SPARE` they are freed.
         let _ = self.scratches.push(scratch);
+        if self.lifecycle() == Lifecycle::Stopped {
+            self.forget_scratches();
+        }
     }
 
     fn count_panic(&self) {

@@ -140,14 +140,15 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
-    /// `DropOldest`: as many victims as it takes, up to what the stage can hold.
+    /// `DropOldest`: as many victims as it takes, up to what the stage can hold; none while hops
+    /// wait, since the room would be theirs.
     fn displace(
         &self,
         stage: &Arc<Stage<P>>,
         mut envelope: Envelope<P>,
     ) -> Result<(), (Refusal, Envelope<P>)> {
         for _ in 0..=2 * stage.settings().capacity {
-            if !stage.drop_oldest(self) {
+            if stage.has_waiting_hops() || !stage.drop_oldest(self) {
                 break;
             }
             match stage.try_enter(self, envelope) {

@@ -10,7 +10,7 @@ use super::handler::guarded;
 use super::queue::Block;
 use super::room::{WaitingHop, Wake};
 use crate::coord::attendance::{
-    Attendance, CLOSED, DRAINING, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
+    Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
 use crate::coord::ticket::Desk;
 use crate::envelope::Envelope;
@@ -133,10 +133,11 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     /// Drops the oldest waiting envelope to make room; false when none was there.
-    pub(crate) fn drop_oldest(&self, engine: &dyn Engine<P>) -> bool {
+    pub(crate) fn drop_oldest(self: &Arc<Self>, engine: &dyn Engine<P>) -> bool {
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
+        self.after_pop(engine);
         let desk = Desk::outside(&**engine.scheduler());
         self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);
@@ -184,6 +185,11 @@ impl<P: Send + 'static> Stage<P> {
                 engine.count_panic();
             }
         }
+    }
+
+    /// Whether hops wait in line.
+    pub(crate) fn has_waiting_hops(&self) -> bool {
+        self.attendance.has(HOPS_WAIT)
     }
 
     /// Whether a publish would be refused before its push.

@@ -124,15 +124,13 @@ impl Drop for Pool {
     /// still inside a handler, nor on a worker that drops its own pool.
     fn drop(&mut self) {
         self.shared.stop();
-        if is_in_turn() {
-            return;
-        }
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {
-            if leaves(&thread, seat) {
+            if !is_in_turn() && leaves(&thread, seat) {
                 // A worker's panic was printed by the panic hook; there is nobody to pass it to.
                 let _ = thread.join();
             }
         }
+        self.shared.forget_tickets();
     }
 }
 

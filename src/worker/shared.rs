@@ -124,6 +124,14 @@ impl Shared {
         while self.sleep.wake(usize::MAX).is_some() {}
     }
 
+    /// Lets go of all stages once nobody works: a ticket's stage holds its bus, which holds us.
+    pub(crate) fn forget_tickets(&self) {
+        for seat in &self.seats {
+            while seat.queue.pop().is_some() {}
+            drop(lock(&seat.working_on).take());
+        }
+    }
+
     /// A reading of each worker's meters.
     pub(crate) fn snapshot(&self) -> Vec<WorkerSnapshot> {
         let read = |seat: &Seat| WorkerSnapshot {

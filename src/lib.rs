@@ -4,6 +4,10 @@ pub mod clock;
 pub mod envelope;
 pub mod metrics;
 
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub mod model;
+
 mod bus;
 mod coord;
 mod stage;

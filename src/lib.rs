@@ -46,6 +46,10 @@ pub mod clock;
 pub mod envelope;
 pub mod metrics;
 
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub mod model;
+
 mod bus;
 mod coord;
 mod stage;

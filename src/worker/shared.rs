@@ -49,7 +49,7 @@ impl Seat {
 }
 
 /// What the workers of one pool share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) sleep: Sleep,
     pub(crate) timers: Timers,

@@ -10,7 +10,7 @@ use super::handler::guarded;
 use super::queue::Block;
 use super::room::{WaitingHop, Wake};
 use crate::coord::attendance::{
-    Attendance, CLOSED, DRAINING, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
+    Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
 use crate::coord::ticket::Desk;
 use crate::envelope::Envelope;
@@ -133,12 +133,17 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     /// Drops the oldest waiting envelope to make room; false when none was there.
-    pub(crate) fn drop_oldest(&self, engine: &dyn Engine<P>) -> bool {
+    /// While hops wait nothing is dropped: the room would be theirs.
+    pub(crate) fn drop_oldest(self: &Arc<Self>, engine: &dyn Engine<P>) -> bool {
+        if self.attendance.has(HOPS_WAIT) {
+            return false;
+        }
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
         let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
         self.meters.dropped.add(1);
+        self.after_pop(engine);
         engine.settle(&desk, victim, Settled::Dropped);
         true
     }

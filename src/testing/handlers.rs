@@ -97,7 +97,8 @@ impl<P: Cargo> World<P> {
             OnFull::DropOldest,
         ]);
         let first = Duration::from_micros(random.next() % 50_000 + 1);
-        let delayed = Retry::Delayed { first, max: first * 4, jitter: random.pick(&[0.0, 0.5, 1.0]) };
+        let delayed =
+            Retry::Delayed { first, max: first * 4, jitter: random.pick(&[0.0, 0.5, 1.0]) };
         let dead_letter = random.one_in(3).then(|| random.pick(&NAMES));
         StageSettings {
             capacity: random.between(1, 8),
@@ -238,7 +239,8 @@ impl<P: Cargo> World<P> {
             // ORDERING: Relaxed: one thread.
             let last = log.last_done.swap(label.arrival, Ordering::Relaxed);
             if last > label.arrival {
-                let words = format!("`{}`: arrival {} overtaken by {last}", log.name, label.arrival);
+                let words =
+                    format!("`{}`: arrival {} overtaken by {last}", log.name, label.arrival);
                 self.ledger.fail(words);
             }
         }

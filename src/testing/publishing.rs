@@ -131,23 +131,25 @@ impl<P: Cargo> World<P> {
         let entry = self.enter(&mut envelope);
         let hops = envelope.slip().routes().collect::<Vec<_>>();
         let way = if is_prompt { self.random.below(7) } else { self.random.below(3) };
-        let answer = self.entering(&[entry], || match way {
-            0 => bus.try_publish(envelope),
-            1 => bus.publish_within(envelope, Duration::ZERO),
-            2 => self.with_publisher(&bus, |publisher| publisher.try_publish(envelope)),
-            3 => self.with_publisher(&bus, |publisher| publisher.publish(envelope)),
-            4 => bus.publish(envelope),
-            5 => bus.publish_inline(envelope),
-            _ => match bus.publish_tracked(envelope) {
-                Ok(completion) => {
-                    lock(&self.tracked).push(Tracked { uid, completion });
-                    Ok(())
-                }
-                // Its callback was wrapped: it is not published again.
-                Err(error) => return Err((error, false)),
-            },
-        }
-        .map_err(|error| (error, true)));
+        let answer = self.entering(&[entry], || {
+            match way {
+                0 => bus.try_publish(envelope),
+                1 => bus.publish_within(envelope, Duration::ZERO),
+                2 => self.with_publisher(&bus, |publisher| publisher.try_publish(envelope)),
+                3 => self.with_publisher(&bus, |publisher| publisher.publish(envelope)),
+                4 => bus.publish(envelope),
+                5 => bus.publish_inline(envelope),
+                _ => match bus.publish_tracked(envelope) {
+                    Ok(completion) => {
+                        lock(&self.tracked).push(Tracked { uid, completion });
+                        Ok(())
+                    }
+                    // Its callback was wrapped: it is not published again.
+                    Err(error) => return Err((error, false)),
+                },
+            }
+            .map_err(|error| (error, true))
+        });
         match answer {
             Ok(()) => self.ledger.accept(uid),
             Err((error, again)) => self.take_back(error, uid, &hops, again),

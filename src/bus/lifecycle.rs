@@ -186,7 +186,7 @@ impl<P: Send + 'static> Bus<P> {
         leftovers.extend(core.running());
         let permits: u32 = core.stages().0.iter().flatten().map(|s| s.settings().permits).sum();
         core.shared.unreserve(permits as usize);
-        core.stage_map().store(Arc::new(StageMap(Vec::new())));
+        core.forget_stages();
         drop(changing);
         let conservation = core.conservation();
         ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
@@ -201,12 +201,12 @@ impl<P: Send + 'static> Bus<P> {
         let mut slept = Duration::ZERO;
         let parker = Parker::new();
         while core.conservation().in_flight > 0 {
-            if self.turn() > 0 {
-                continue;
-            }
             let gone = Duration::from_nanos(clock.monotonic_ns() - begin).max(slept);
             if gone >= limit {
                 return;
+            }
+            if self.turn() > 0 {
+                continue;
             }
             let pause = LOOK.min(limit - gone);
             parker.park(Some(pause));
@@ -235,7 +235,7 @@ impl<P: Send + 'static> Core<P> {
 
     /// Hands back everything that waits in any stage.
     fn hand_back(&self) -> Vec<Leftover> {
-        let desk = Desk { worker: usize::MAX, scheduler: &**self.scheduler() };
+        let desk = Desk::outside(&**self.scheduler());
         let mut leftovers = Vec::new();
         self.each_stage_mut(|stage| {
             while let Some(envelope) = stage.take_inside() {

@@ -80,10 +80,22 @@ pub trait Scheduler: Send + Sync + 'static {
 /// What a turn knows of the worker that runs it.
 #[derive(Clone, Copy)]
 pub struct Desk<'a> {
-    /// The worker's number; the number of workers for a thread that is none of them.
+    /// The worker's number; `usize::MAX` for a thread that is none of them.
     pub worker: usize,
     /// The pool.
     pub scheduler: &'a dyn Scheduler,
+}
+
+impl Desk<'_> {
+    /// The desk of a thread that is no worker.
+    pub fn outside(scheduler: &dyn Scheduler) -> Desk<'_> {
+        Desk { worker: usize::MAX, scheduler }
+    }
+
+    /// Whether a worker sits here.
+    pub fn is_worker(&self) -> bool {
+        self.worker != usize::MAX
+    }
 }
 
 impl fmt::Debug for Desk<'_> {

@@ -107,7 +107,7 @@ impl<P: Send + 'static> Stage<P> {
     /// Settles everything inside a closed stage. Safe to run from several threads at once: each
     /// envelope is taken out by one of them.
     pub(crate) fn settle_closed(&self, engine: &dyn Engine<P>) {
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         while let Some(envelope) = self.take_inside() {
             self.meters.dead.add(1);
             engine.bury(&desk, envelope, Cause::StageClosed, &self.name);
@@ -133,17 +133,13 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     /// Drops the oldest waiting envelope to make room; false when none was there.
-    /// While hops wait nothing is dropped: the room would be theirs.
     pub(crate) fn drop_oldest(self: &Arc<Self>, engine: &dyn Engine<P>) -> bool {
-        if self.attendance.has(HOPS_WAIT) {
-            return false;
-        }
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
-        self.meters.dropped.add(1);
         self.after_pop(engine);
+        let desk = Desk::outside(&**engine.scheduler());
+        self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);
         true
     }
@@ -189,6 +185,11 @@ impl<P: Send + 'static> Stage<P> {
                 engine.count_panic();
             }
         }
+    }
+
+    /// Whether hops wait in line.
+    pub(crate) fn has_waiting_hops(&self) -> bool {
+        self.attendance.has(HOPS_WAIT)
     }
 
     /// Whether a publish would be refused before its push.

@@ -55,10 +55,12 @@ pub(crate) fn completion<P: Send + 'static>(
     let teller = Arc::clone(&shared);
     let own = envelope.take_callback();
     let envelope = envelope.on_settled(move |outcome, envelope| {
-        if let Some(own) = own {
-            own(outcome.clone(), None);
-        }
+        // Told first: a panic of the other callback goes to whoever guards this one.
+        let said = outcome.clone();
         teller.tell((outcome, envelope));
+        if let Some(own) = own {
+            own(said, None);
+        }
     });
     (envelope, Completion { shared })
 }

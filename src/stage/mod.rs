@@ -125,16 +125,27 @@ impl<P: Send + 'static> Stage<P> {
         self.meters.hot.last_entered.set(self.engine.clock().monotonic_ns());
     }
 
-    /// Sets bits of the state word and lets everyone blocked look at it again.
-    pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
+    /// Sets bits of the state word.
+    pub(crate) fn mark(&self, bits: u32) {
         self.attendance.set(bits);
-        self.wake_publishers(engine, usize::MAX);
     }
 
     /// Clears bits of the state word, and takes up the work that was held.
-    pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+    pub(crate) fn unmark(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
         self.attendance.clear(bits);
         self.look(&**engine.scheduler());
+    }
+
+    /// Sets bits of the state word and lets everyone blocked look at it again.
+    pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
+        self.mark(bits);
+        self.wake_publishers(engine, usize::MAX);
+    }
+
+    /// Clears bits of the state word, takes up the work that was held, and lets everyone blocked
+    /// look at it again.
+    pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+        self.unmark(engine, bits);
         self.wake_publishers(engine, usize::MAX);
     }
 

@@ -292,7 +292,11 @@ impl<P: Cargo> World<P> {
     /// At the end each completion was told once.
     pub(super) fn check_completions(&self) {
         for Tracked { uid, mut completion } in lock(&self.tracked).drain(..) {
-            match completion.poll_now() {
+            let ending = completion.poll_now();
+            if let Some((_, envelope)) = &ending {
+                self.ledger.came_back(uid, envelope.is_some());
+            }
+            match ending {
                 None => self.ledger.fail(format!("the completion of {uid} was not told")),
                 Some((_, Some(mut envelope))) => envelope.payload_mut().disarm(),
                 Some((_, None)) => {}

@@ -414,6 +414,16 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
     }
 }
 
+impl<P> Drop for Core<P> {
+    /// Two panics of destructors in one drop would end the process: each is guarded.
+    fn drop(&mut self) {
+        let letters = std::mem::take(&mut lock(&self.dead).letters);
+        for letter in letters {
+            let _ = guarded(|| drop(letter));
+        }
+    }
+}
+
 impl<P> fmt::Debug for Core<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core").field("number", &self.number).finish_non_exhaustive()

@@ -130,6 +130,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             self.drain(&current);
         }
         let held = self.hold.take().is_none();
+        if !held && !current.is_alone() {
+            // Our permit waits with hops: another one serves what is left here.
+            current.look(self.desk.scheduler);
+        }
         if first_is_held && held {
             return End::Held(self.taken);
         }
@@ -166,7 +170,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             Kind::Batch(_) => self.drain_batch(stage, fast),
         }
         if stage.meters.is_fast() && !stage.is_alone() && stage.attendance.has(SLOW) {
-            stage.attendance.clear(SLOW);
+            stage.note_fast();
         }
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);

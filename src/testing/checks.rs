@@ -144,8 +144,8 @@ impl<P: Cargo> World<P> {
         // ORDERING: Relaxed on both: one thread.
         let letters = letters + self.taken_out.load(Ordering::Relaxed);
         let redriven = self.redriven.load(Ordering::Relaxed);
-        self.ledger.compare(bus.conservation(), redriven, letters);
         self.check_completions();
+        self.ledger.compare(bus.conservation(), redriven, letters);
         self.guard(|| drop(bus));
     }
 

@@ -53,6 +53,11 @@ impl Ledger {
         entries[uid].came_back = came_back;
     }
 
+    /// Says of a tracked envelope whether it came back: its own callback never gets it.
+    pub(super) fn came_back(&self, uid: usize, came_back: bool) {
+        lock(&self.entries)[uid].came_back = came_back;
+    }
+
     pub(super) fn packed(&self) {
         // ORDERING: Relaxed: one thread.
         self.alive.fetch_add(1, Ordering::Relaxed);

@@ -49,9 +49,10 @@ impl<P: Cargo> World<P> {
     pub(super) fn fresh(self: &Arc<Self>, is_foreign: bool) -> (usize, Envelope<P>) {
         let told = !self.random.one_in(self.plan.untold);
         let uid = self.ledger.make(told);
-        let label = Label { uid, foreign: is_foreign, ..Label::default() };
+        let slip = self.slip(is_foreign);
+        let label = Label { uid, foreign: is_foreign && slip.remaining() > 0, ..Label::default() };
         let cargo = P::pack(label, &self.ledger, self.random.one_in(self.plan.bomb));
-        let mut envelope = Envelope::new(cargo, self.slip(is_foreign));
+        let mut envelope = Envelope::new(cargo, slip);
         if self.plan.meter_every > 1 {
             // Generated ids depend on the thread, and with them what is metered.
             envelope = envelope.with_id(EnvelopeId::from_key(&uid.to_le_bytes()));
@@ -292,7 +293,11 @@ impl<P: Cargo> World<P> {
     /// At the end each completion was told once.
     pub(super) fn check_completions(&self) {
         for Tracked { uid, mut completion } in lock(&self.tracked).drain(..) {
-            match completion.poll_now() {
+            let ending = completion.poll_now();
+            if let Some((_, envelope)) = &ending {
+                self.ledger.came_back(uid, envelope.is_some());
+            }
+            match ending {
                 None => self.ledger.fail(format!("the completion of {uid} was not told")),
                 Some((_, Some(mut envelope))) => envelope.payload_mut().disarm(),
                 Some((_, None)) => {}

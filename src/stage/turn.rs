@@ -175,6 +175,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);
         self.scratch.hand = hand;
+        if stage.attendance.has(CLOSED) {
+            // The closer may have looked before we put something back.
+            stage.settle_closed(self.engine);
+        }
     }
 
     fn drain_each(&mut self, stage: &Arc<Stage<P>>, fast: bool) {
@@ -213,6 +217,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     fn one(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, fast: bool) {
         if !fast {
             self.pass_on_now(stage);
+            if stage.attendance.has(PAUSED | CLOSED) {
+                self.budget = 0;
+                return self.scratch.hand.push_front(envelope);
+            }
             if self.hold.is_some() {
                 // The permit went with a hop that waits.
                 return self.scratch.hand.push_front(envelope);

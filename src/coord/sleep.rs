@@ -87,12 +87,14 @@ impl Sleep {
     }
 
     fn choose(&self, parked: u64, preferred: usize) -> usize {
+        // Before all, even if it is the sentinel: a ticket in the queue of a parked worker is taken
+        // by nobody else.
+        if preferred < WORKERS_MAX && parked & (1 << preferred) != 0 {
+            return preferred;
+        }
         let sentinel = self.sentinel();
         let others = sentinel.map_or(parked, |sentinel| parked & !(1 << sentinel));
         let choice = if others == 0 { parked } else { others };
-        if preferred < WORKERS_MAX && choice & (1 << preferred) != 0 {
-            return preferred;
-        }
         choice.trailing_zeros() as usize
     }
 

@@ -10,7 +10,7 @@ use super::handler::guarded;
 use super::queue::Block;
 use super::room::{WaitingHop, Wake};
 use crate::coord::attendance::{
-    Attendance, CLOSED, DRAINING, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
+    Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
 use crate::coord::ticket::Desk;
 use crate::envelope::Envelope;
@@ -132,11 +132,19 @@ impl<P: Send + 'static> Stage<P> {
         Some(envelope)
     }
 
-    /// Drops the oldest waiting envelope to make room; false when none was there.
-    pub(crate) fn drop_oldest(&self, engine: &dyn Engine<P>) -> bool {
+    /// Drops the oldest waiting envelope to make room; false when none was there, or hops wait:
+    /// those come before new work, which is then refused.
+    pub(crate) fn drop_oldest(self: &Arc<Self>, engine: &dyn Engine<P>) -> bool {
+        if self.attendance.has(HOPS_WAIT) {
+            return false;
+        }
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
+        // We freed a slot, so a hop that came to wait is placed by us; and what we put on the side
+        // list may have been in no place when the last permit holder looked.
+        self.after_pop(engine);
+        self.after_push(engine);
         let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
         self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);

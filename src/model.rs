@@ -228,3 +228,14 @@ pub fn clear(shared: &Shared) -> usize {
 pub fn parks(shared: &Shared) -> u64 {
     shared.snapshot().iter().map(|worker| worker.parks).sum()
 }
+
+/// How often workers stole.
+#[must_use]
+pub fn steals(shared: &Shared) -> u64 {
+    shared.snapshot().iter().map(|worker| worker.steals).sum()
+}
+
+/// Hops that wait for room.
+pub fn hops_waiting<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u64 {
+    stage.snapshot(0).hops_waiting
+}

@@ -3,7 +3,7 @@
 //! Their own state is behind std's locks, never held across a modelled access: it is no part of
 //! what is explored.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use waystage::clock::Clock;
@@ -96,6 +96,7 @@ impl Books {
 pub struct Tray {
     tickets: Mutex<Vec<Ticket>>,
     actions: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    requeued: AtomicUsize,
 }
 
 impl Tray {
@@ -121,6 +122,11 @@ impl Tray {
         self.len() == 0
     }
 
+    /// How many tickets were left behind by a run-on.
+    pub fn requeued(&self) -> usize {
+        self.requeued.load(Relaxed)
+    }
+
     /// Takes the timers that were set; whether they are due is the model's to say.
     pub fn timers(&self) -> Vec<Box<dyn FnOnce() + Send>> {
         std::mem::take(&mut *self.actions.lock().unwrap())
@@ -132,6 +138,7 @@ impl Scheduler for Tray {
         self.tickets.lock().unwrap().push(ticket);
     }
     fn requeue(&self, _worker: usize, ticket: Ticket) {
+        self.requeued.fetch_add(1, Relaxed);
         self.post(ticket);
     }
     fn wake_other(&self, _worker: usize) {}
@@ -139,6 +146,12 @@ impl Scheduler for Tray {
     fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) {
         self.actions.lock().unwrap().push(action);
     }
+}
+
+/// Settings of a small stage.
+#[must_use]
+pub fn small(permits: u32) -> StageSettings {
+    StageSettings { capacity: 2, batch: 2, permits, ..StageSettings::default() }
 }
 
 /// The engine.
@@ -204,6 +217,13 @@ impl World {
     pub fn publish(&self, stage: &Arc<Stage<Number>>, number: u32, hops: &[u16]) {
         let entered = model::enter(stage, self, self.envelope(number, hops));
         assert!(entered.is_ok(), "{number} was refused");
+    }
+
+    /// Demands that nothing waits in these stages and no permit of theirs is out.
+    pub fn assert_at_rest<'a>(&self, stages: impl IntoIterator<Item = &'a Arc<Stage<Number>>>) {
+        for stage in stages {
+            assert_eq!(model::at_rest(stage), (0, 0), "{stage:?} keeps permits or envelopes");
+        }
     }
 
     /// Lets go of the stages, which breaks their circle with the engine.

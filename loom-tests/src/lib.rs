@@ -14,7 +14,7 @@ mod explore;
 mod team;
 
 #[cfg(loom)]
-pub use engine::{Books, End, Number, StillClock, Tray, World};
+pub use engine::{Books, End, Number, StillClock, Tray, World, small};
 #[cfg(loom)]
 pub use explore::{Seen, explore};
 #[cfg(loom)]

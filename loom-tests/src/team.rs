@@ -15,6 +15,8 @@ pub fn run_all(ticket: Ticket, scheduler: &dyn Scheduler) {
             Turned::Keep { ticket, .. } | Turned::Release { ticket, .. } => {
                 let task = std::sync::Arc::clone(ticket.task());
                 next = Task::release(task, ticket);
+                // Loom may show an old ring for ever to a thread that never yields.
+                loom::thread::yield_now();
             }
             Turned::Gone { .. } => {}
         }

@@ -3,13 +3,8 @@
 use std::sync::Arc;
 
 use loom::thread;
-use waystage::StageSettings;
 use waystage::model::{self, Sleep};
-use waystage_loom_tests::{Seen, StillClock, World, explore, work_until};
-
-fn small(permits: u32) -> StageSettings {
-    StageSettings { capacity: 2, batch: 2, permits, ..StageSettings::default() }
-}
+use waystage_loom_tests::{Seen, StillClock, World, explore, small, work_until};
 
 /// `producers` publish one envelope each while one worker settles down and parks.
 fn producers_against_worker(name: &str, bound: usize, producers: u32, each: u32) {

@@ -93,7 +93,8 @@ impl Sleep {
     }
 
     fn choose(&self, parked: u64, preferred: usize) -> usize {
-        // The sentinel too: nobody takes a ticket from the queue of a worker that is parked.
+        // Before all, even if it is the sentinel: a ticket in the queue of a parked worker is taken
+        // by nobody else.
         if preferred < WORKERS_MAX && parked & (1 << preferred) != 0 {
             return preferred;
         }

@@ -124,7 +124,7 @@ impl<P: Send + 'static> Bus<P> {
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
-        self.core.shared.unreserve(stage.settings().permits as usize);
+        stage.retire(&*self.core.shared);
         Ok(())
     }
 
@@ -194,13 +194,14 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
         let stages = core.stages();
-        let permits: u32 = stages.0.iter().flatten().map(|s| s.settings().permits).sum();
-        core.shared.unreserve(permits as usize);
         core.forget_stages();
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         let mut leftovers = core.hand_back(&stages);
         leftovers.extend(core.running(&stages));
+        for stage in stages.0.iter().flatten() {
+            stage.retire(&*core.shared);
+        }
         let conservation = core.conservation();
         ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
     }

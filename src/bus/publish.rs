@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Lifecycle};
 use super::error::{PublishError, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
@@ -109,7 +109,16 @@ impl<P: Send + 'static> Core<P> {
         if route.bus() != self.number {
             return Err(Refused::ForeignSlip);
         }
-        map.get(route).ok_or(Refused::NoRoute)
+        map.get(route).ok_or_else(|| self.why_missing())
+    }
+
+    /// A bus that ends lets go of its stages: then a missing one was closed.
+    #[cold]
+    fn why_missing(&self) -> Refused {
+        match self.lifecycle() {
+            Lifecycle::Running | Lifecycle::Paused => Refused::NoRoute,
+            Lifecycle::Draining | Lifecycle::Stopped => Refused::Closed,
+        }
     }
 
     #[cold]

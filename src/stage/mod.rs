@@ -124,6 +124,14 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
+    /// Takes the free permits of a closed stage out of use for ever; their places in the run queues
+    /// go back to the pool. Permits that are out follow when they are released.
+    pub(crate) fn retire(&self, scheduler: &dyn Scheduler) {
+        while self.attendance.has(attendance::CLOSED) && self.attendance.try_take() {
+            scheduler.unreserve(1);
+        }
+    }
+
     /// Remembers when the stage went from idle to attended, as a bound for the oldest age.
     fn note_awake(&self) {
         self.meters.hot.last_entered.set(self.engine.clock().monotonic_ns());
@@ -236,7 +244,11 @@ impl<P: Send + 'static> Task for Stage<P> {
 
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {
         match self.attendance.release(|| self.has_work()) {
-            Released::Free => None,
+            Released::Free => {
+                // Whoever closed it may have looked before this permit was back.
+                self.retire(&**self.engine.scheduler());
+                None
+            }
             Released::Again => Some(ticket),
         }
     }

@@ -101,12 +101,6 @@ impl Shared {
             })
     }
 
-    /// Gives tickets of a stage back once it is gone.
-    pub(crate) fn unreserve(&self, permits: usize) {
-        // ORDERING: Relaxed, as in `reserve`.
-        self.reserved.fetch_sub(permits, Ordering::Relaxed);
-    }
-
     /// Whether workers run by themselves; otherwise the embedder calls `turn`.
     pub(crate) fn has_threads(&self) -> bool {
         self.has_threads
@@ -170,6 +164,11 @@ impl Scheduler for Shared {
         if waits && self.sleep.any_parked() {
             self.sleep.wake(usize::MAX);
         }
+    }
+
+    fn unreserve(&self, permits: usize) {
+        // ORDERING: Relaxed, as in `reserve`.
+        self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
     fn working_on(&self, worker: usize, task: Arc<dyn Task>) {

@@ -10,6 +10,7 @@ use super::Stage;
 use super::engine::Engine;
 use super::hop::nanoseconds;
 use super::settings::Retry;
+use crate::coord::attendance::CLOSED;
 use crate::envelope::Envelope;
 use crate::sync::lock;
 
@@ -40,6 +41,10 @@ impl<P: Send + 'static> Stage<P> {
             }
         };
         engine.scheduler().at(deadline, Box::new(due));
+        // Registered: a close that came in between may not have seen it.
+        if self.attendance.has(CLOSED) {
+            self.settle_closed(engine);
+        }
     }
 
     fn retry_is_due(self: &Arc<Self>, number: u64) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
+use waystage::StageSettings;
 use waystage::model::{self, Rest, Scheduler as _, Shared, Step, Worker};
 use waystage_loom_tests::{Seen, StillClock, World, explore, small};
 
@@ -166,5 +167,49 @@ fn a_stop_is_not_slept_through() {
         for worker in workers {
             worker.join().unwrap();
         }
+    });
+}
+
+/// A first stage hands over to a second one whose handler gets stuck; the first one's ticket, left
+/// in the queue behind it, is served by a worker that slept without a sentinel.
+#[test]
+fn what_a_run_on_leaves_behind() {
+    explore("watch/run_on", 2, || {
+        let clock = StillClock::new();
+        let shared = model::shared(2, 4, clock.clone());
+        let world = World::new(shared.clone(), clock);
+        let gate = Gate::default();
+        let leave = gate.clone();
+        let one = StageSettings { batch: 1, ..small(1) };
+        let [first, _second] = world.stages_with([one.clone(), one], move |context| {
+            if context.envelope().current() == Some(model::route(1)) {
+                leave.pass();
+            }
+            Ok(())
+        });
+        let (mut busy, mut idle) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        // Both sleep, and neither watches: there is nobody to watch over.
+        assert!(matches!(busy.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(idle.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(0));
+        busy.rise(false);
+        assert_eq!(busy.settle_down(), Rest::Park(None));
+        world.publish(&first, 0, &[0, 1]);
+        world.publish(&first, 1, &[0]);
+        let busy = thread::spawn(move || {
+            busy.park(None);
+            busy.step()
+        });
+        while world.books.ends() < 1 {
+            idle.park(None);
+            idle.step();
+            idle.steal();
+        }
+        gate.open();
+        let done = busy.join().unwrap();
+        assert_eq!(done, Step::Worked(2));
+        world.books.assert_ended_once(0..2);
+        world.end();
+        model::clear(&shared);
     });
 }

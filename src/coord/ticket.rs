@@ -67,7 +67,8 @@ pub enum Turned {
 pub trait Scheduler: Send + Sync + 'static {
     /// Queues a ticket that is not in any queue, and wakes a worker for it if one is parked.
     fn post(&self, ticket: Ticket);
-    /// Queues a ticket behind the other work of `worker` without waking anyone.
+    /// Queues a ticket behind the other work of `worker`, which goes on inside its turn: no one is
+    /// woken to run it, but someone keeps watch.
     fn requeue(&self, worker: usize, ticket: Ticket);
     /// Wakes one parked worker, if there is one, to look for work in the queues of others.
     fn wake_other(&self, worker: usize);

@@ -10,6 +10,8 @@ pub trait Task: Send + Sync + 'static {
     fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned;
     /// The release function; `Some` when work was found and a permit taken again.
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket>;
+    /// A permit that a waiting hop held is about to become a ticket again.
+    fn unhold(&self);
     /// Whether it has several permits.
     fn is_shared(&self) -> bool;
     /// The number of the worker that should run it by preference (modulo the pool's size).

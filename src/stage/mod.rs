@@ -145,7 +145,7 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Holds a permit of this stage for an envelope that waits elsewhere.
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
-        self.attendance.mark_attended();
+        self.attendance.hold();
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
     }
 
@@ -201,6 +201,10 @@ impl<P: Send + 'static> Task for Stage<P> {
             Released::Free => None,
             Released::Again => Some(ticket),
         }
+    }
+
+    fn unhold(&self) {
+        self.attendance.unhold();
     }
 
     fn is_shared(&self) -> bool {

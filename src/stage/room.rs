@@ -39,6 +39,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(source) = self.source.take() {
+            source.unhold();
             self.scheduler.post(Ticket::new(source));
         }
     }

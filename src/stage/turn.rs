@@ -131,6 +131,9 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             self.drain(&current);
         }
         let gave_hold = self.hold.take().is_some();
+        if gave_hold && !current.is_alone() {
+            current.look(self.desk.scheduler);
+        }
         if !Arc::ptr_eq(&current, first) || !first_is_held {
             if !gave_hold {
                 give_back(&current, self.desk);

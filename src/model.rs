@@ -19,6 +19,7 @@ pub use crate::sync::Ring;
 pub use crate::worker::shared::Shared;
 pub use crate::worker::step::{Rest, Step, Worker};
 
+use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::coord::on_worker::InTurn;
 use crate::envelope::{Envelope, Route};
@@ -238,4 +239,11 @@ pub fn steals(shared: &Shared) -> u64 {
 /// Hops that wait for room.
 pub fn hops_waiting<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u64 {
     stage.snapshot(0).hops_waiting
+}
+
+/// The stages of a bus. A model keeps them to its end: loom does not see the counts of std's `Arc`,
+/// and would take the drop of a closed stage for a race.
+#[must_use]
+pub fn stages<P: Send + 'static>(bus: &Bus<P>) -> Arc<StageMap<P>> {
+    bus.core.stages()
 }

@@ -5,11 +5,14 @@
 //! feature `loom`). Both bodies have the same names; only the ring differs: loom builds use
 //! concurrent-queue, the same stamped-slot algorithm with loom support.
 //!
+//! A third body, shuttle's (`--cfg shuttle` and the feature `shuttle`), lets `shuttle-tests` run the
+//! whole bus under random schedules on the real ring.
+//!
 //! `hot_fence` is the one difference in behaviour. On the real ring a publish needs no fence: its
 //! push is a `SeqCst` read-modify-write (see `coord/README.md`, step P2). Loom treats `SeqCst`
 //! accesses as acquire-release, so loom builds put a fence where the single total order is used.
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle"))))]
 mod imp {
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -159,6 +162,64 @@ mod imp {
     }
 }
 
+#[cfg(all(shuttle, feature = "shuttle"))]
+mod imp {
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::yield_now;
+
+    /// Declares a cell of each thread.
+    macro_rules! thread_cell {
+        ($name:ident: $type:ty = $value:expr) => {
+            shuttle::thread_local! {
+                static $name: std::cell::Cell<$type> = std::cell::Cell::new($value);
+            }
+        };
+    }
+    pub(crate) use thread_cell;
+
+    /// The real ring: shuttle switches threads around its calls, not inside them.
+    pub(crate) type Ring<T> = crossbeam_queue::ArrayQueue<T>;
+
+    /// Every atomic is sequentially consistent here.
+    pub(crate) fn hot_fence() {}
+
+    /// Starts a thread of the schedule.
+    ///
+    /// # Errors
+    /// Never in schedules.
+    pub(crate) fn spawn_thread(
+        _name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<JoinHandle> {
+        Ok(shuttle::thread::spawn(body))
+    }
+
+    /// The handle of a started thread.
+    pub(crate) type JoinHandle = shuttle::thread::JoinHandle<()>;
+
+    /// Whether a thread has ended: joining waits for it.
+    pub(crate) fn has_ended(_thread: &JoinHandle) -> bool {
+        true
+    }
+
+    /// Waits on `condvar`. Time does not pass: a wait with a time-out ends at once, one without
+    /// ends by a wake-up only.
+    pub(crate) fn wait_on<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        timeout: Option<std::time::Duration>,
+    ) -> MutexGuard<'a, T> {
+        if timeout.is_some() {
+            yield_now();
+            return guard;
+        }
+        condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
 #[cfg(all(loom, feature = "loom"))]
 pub use imp::Ring;
 #[cfg(not(all(loom, feature = "loom")))]
@@ -173,7 +234,8 @@ pub(crate) use imp::{
 pub(crate) use std::sync::atomic::AtomicU64 as MeterU64;
 
 /// Whether sizes and waits shrink to what a model can explore.
-pub(crate) const SMALL: bool = cfg!(all(loom, feature = "loom"));
+pub(crate) const SMALL: bool =
+    cfg!(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")));
 
 pub(crate) use crossbeam_utils::CachePadded;
 

@@ -152,3 +152,41 @@ fn a_hop_and_a_publisher_that_drops() {
         finish(&world, &tray, &stages);
     });
 }
+
+/// A stage with two permits, one of them with a hop that waits for room: the other one serves what
+/// is published meanwhile, before there is room.
+#[test]
+fn a_hold_leaves_the_spare_permit() {
+    let (found, posted) = (Seen::new(), Seen::new());
+    let seen = [found.clone(), posted.clone()];
+    explore("room/spare", 3, move || {
+        let tray = Tray::new();
+        let world = World::new(tray.clone(), StillClock::new());
+        let stages = world.stages([small(2), small(1)]);
+        let [first, next] = &stages;
+        world.publish(next, 2, &[1]);
+        world.publish(next, 3, &[1]);
+        let full = tray.take().expect("the first publish posts a ticket");
+        world.publish(first, 0, &[0, 1]);
+        let ticket = tray.take().expect("the first publish posts a ticket");
+        let hop = spawn(&tray, ticket);
+        world.publish(first, 1, &[0]);
+        let was_posted = !tray.is_empty();
+        hop.join().unwrap();
+        posted.note(was_posted);
+        found.note(!was_posted);
+        tray.run();
+        assert_eq!(world.books.ended(), [(1, End::Completed)], "it waits for another's room");
+        // And so while both are idle but for the hold.
+        world.publish(first, 4, &[0]);
+        tray.run();
+        assert_eq!(world.books.ends(), 2, "it waits for another's room");
+        run_all(full, &*tray);
+        tray.run();
+        world.books.assert_ended_once(0..5);
+        world.assert_at_rest(&stages);
+        world.end();
+        drop(tray.timers());
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
+}

@@ -26,7 +26,7 @@ use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
-use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{Mutex, lock};
 
 use engine::Engine;
 use handler::Handler;
@@ -47,9 +47,6 @@ pub struct Stage<P> {
     queue: Queue<P>,
     handler: OnceLock<Handler<P>>,
     room: Mutex<Room<P>>,
-    /// Permits that wait with hops, counted where there are several: while there are any, *attended*
-    /// does not mean that somebody comes by, so *slow* stays set.
-    held: AtomicU32,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -73,7 +70,6 @@ impl<P: Send + 'static> Stage<P> {
             queue: Queue::new(settings.capacity),
             handler: OnceLock::new(),
             room: Mutex::new(Room::new()),
-            held: AtomicU32::new(0),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -174,25 +170,8 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Holds a permit of this stage for an envelope that waits elsewhere.
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
-        self.attendance.mark_attended();
-        if !self.is_alone() {
-            // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
-            self.held.fetch_add(1, Ordering::SeqCst);
-            self.attendance.set(SLOW);
-        }
+        self.attendance.hold();
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
-    }
-
-    /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
-    fn note_fast(&self) {
-        // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
-        // sets the bit.
-        if self.held.load(Ordering::SeqCst) == 0 {
-            self.attendance.clear(SLOW);
-            if self.held.load(Ordering::SeqCst) != 0 {
-                self.attendance.set(SLOW);
-            }
-        }
     }
 
     /// A reading of its meters.
@@ -253,11 +232,8 @@ impl<P: Send + 'static> Task for Stage<P> {
         }
     }
 
-    fn hold_ended(&self) {
-        if !self.is_alone() {
-            // ORDERING: SeqCst, pairs with `note_fast`.
-            self.held.fetch_sub(1, Ordering::SeqCst);
-        }
+    fn unhold(&self) {
+        self.attendance.unhold();
     }
 
     fn is_shared(&self) -> bool {

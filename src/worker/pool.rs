@@ -11,7 +11,7 @@ use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
-use crate::sync::{JoinHandle, Mutex, has_ended, lock, spawn_thread, yield_now};
+use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, yield_now};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
@@ -216,6 +216,9 @@ impl Lull {
             return true;
         }
         if idle == Idle::Yield {
+            return false;
+        }
+        if SMALL {
             return false;
         }
         let now = shared.clock.monotonic_ns();

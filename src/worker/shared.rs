@@ -138,6 +138,14 @@ impl Shared {
         self.seats.iter().map(read).collect()
     }
 
+    /// Sees to it that one parked worker, if there is any, watches over those that work.
+    #[inline]
+    pub(crate) fn appoint_sentinel(&self) {
+        if self.sleep.any_parked() && self.sleep.sentinel().is_none() {
+            self.sleep.wake(usize::MAX);
+        }
+    }
+
     pub(crate) fn push(&self, worker: usize, ticket: Ticket) {
         let fits = self.seats[worker].queue.push(ticket).is_ok();
         assert!(fits, "a run queue holds all tickets of its pool");
@@ -154,6 +162,8 @@ impl Scheduler for Shared {
     fn requeue(&self, worker: usize, ticket: Ticket) {
         if worker < self.seats.len() {
             self.push(worker, ticket);
+            // The caller goes on inside its turn, with this ticket behind it.
+            self.appoint_sentinel();
         } else {
             self.post(ticket);
         }

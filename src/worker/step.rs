@@ -127,12 +127,8 @@ impl Worker {
 
     /// When others are parked and what we hold could be served by them, one must keep watch.
     fn keep_watched(&self, others_may_help: bool) {
-        let shared = &*self.shared;
-        if shared.sleep.any_parked()
-            && (others_may_help || shared.seats[self.index].queue.len() > 1)
-            && shared.sleep.sentinel().is_none()
-        {
-            shared.sleep.wake(usize::MAX);
+        if others_may_help || self.tickets() > 1 {
+            self.shared.appoint_sentinel();
         }
     }
 
@@ -220,6 +216,10 @@ impl Worker {
             self.shared.sleep.wake(usize::MAX);
         } else {
             self.look_after_others();
+            if self.tickets() > 0 {
+                // A sentinel that takes work appoints the next one.
+                self.shared.appoint_sentinel();
+            }
         }
     }
 

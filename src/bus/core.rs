@@ -409,6 +409,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         }
     }
 
+    fn unreserve(&self, permits: usize) {
+        self.shared.unreserve(permits);
+    }
+
     fn count_panic(&self) {
         self.panics.add(1);
     }

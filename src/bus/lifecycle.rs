@@ -124,7 +124,7 @@ impl<P: Send + 'static> Bus<P> {
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
-        self.core.shared.unreserve(stage.settings().permits as usize);
+        stage.retire();
         Ok(())
     }
 
@@ -194,8 +194,7 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
         let stages = core.stages();
-        let permits: u32 = stages.0.iter().flatten().map(|s| s.settings().permits).sum();
-        core.shared.unreserve(permits as usize);
+        stages.0.iter().flatten().for_each(|stage| stage.retire());
         core.forget_stages();
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.

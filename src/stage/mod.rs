@@ -26,7 +26,7 @@ use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
-use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
 use handler::Handler;
@@ -50,6 +50,8 @@ pub struct Stage<P> {
     /// Permits that wait with hops, counted where there are several: while there are any, *attended*
     /// does not mean that somebody comes by, so *slow* stays set.
     held: AtomicU32,
+    /// Whether the pool has its tickets back; set once.
+    retired: AtomicBool,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -74,6 +76,7 @@ impl<P: Send + 'static> Stage<P> {
             handler: OnceLock::new(),
             room: Mutex::new(Room::new()),
             held: AtomicU32::new(0),
+            retired: AtomicBool::new(false),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -175,6 +178,18 @@ impl<P: Send + 'static> Stage<P> {
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
     }
 
+    /// Gives the pool its tickets back, once it is closed and none of them is out: a run queue has
+    /// room for those that are reserved, and no more.
+    pub(crate) fn retire(&self) {
+        if self.attendance.has(attendance::CLOSED)
+            && self.attendance.is_unused()
+            // ORDERING: SeqCst, of closer and releaser one retires it.
+            && !self.retired.swap(true, Ordering::SeqCst)
+        {
+            self.engine.unreserve(self.settings.permits as usize);
+        }
+    }
+
     /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
     fn note_fast(&self) {
         // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
@@ -236,7 +251,10 @@ impl<P: Send + 'static> Task for Stage<P> {
 
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {
         match self.attendance.release(|| self.has_work()) {
-            Released::Free => None,
+            Released::Free => {
+                self.retire();
+                None
+            }
             Released::Again => Some(ticket),
         }
     }

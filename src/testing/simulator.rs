@@ -32,8 +32,8 @@ fn simulate<P: Cargo>(seed: u64) -> Vec<String> {
             world.check_leaks();
         }
     }));
-    if end.is_err() {
-        world.ledger.fail("a panic escaped to the driver");
+    if let Err(panic) = end {
+        world.escaped(&*panic);
     }
     let failures = world.ledger.failures();
     if !failures.is_empty() {

@@ -1,5 +1,6 @@
 //! One simulated world: a bus without threads, a clock moved by hand, what the seed decided.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -194,11 +195,16 @@ impl<P: Cargo> World<P> {
     /// Runs what may not panic.
     pub(super) fn guard(&self, body: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            let words = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
-            self.ledger.fail(format!("a panic escaped: {words:?}"));
+            self.escaped(&*panic);
         }
+    }
+
+    /// Notes a panic that nobody caught.
+    pub(super) fn escaped(&self, panic: &(dyn Any + Send)) {
+        let words = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
+        self.ledger.fail(format!("a panic escaped: {words:?}"));
     }
 }

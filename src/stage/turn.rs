@@ -175,6 +175,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);
         self.scratch.hand = hand;
+        if stage.attendance.has(CLOSED) {
+            // Whoever closed it may have looked before we put the rest back.
+            stage.settle_closed(self.engine);
+        }
     }
 
     fn drain_each(&mut self, stage: &Arc<Stage<P>>, fast: bool) {

@@ -276,7 +276,14 @@ impl<P: Send + 'static> Core<P> {
         let Some(stage) = target else {
             return Err(Box::new(letter));
         };
+        // A refused one stays as it was, with its slip, and the cause with which it had come to a
+        // dead-letter stage. Sent to another stage than that, it lives again.
         let attempts = letter.envelope.attempts();
+        let slip = letter.envelope.slip().clone();
+        let earlier = match to {
+            Some(_) => letter.envelope.extras_mut().cause.take(),
+            None => None,
+        };
         letter.envelope.set_attempts(0);
         letter.envelope.extras_mut().redrives += 1;
         letter.envelope.redirect(stage.route());
@@ -289,7 +296,10 @@ impl<P: Send + 'static> Core<P> {
         self.uncount_redriven();
         let mut envelope = back;
         envelope.set_attempts(attempts);
-        envelope.extras_mut().redrives -= 1;
+        *envelope.slip_mut() = slip;
+        let extras = envelope.extras_mut();
+        extras.redrives -= 1;
+        extras.cause = earlier.or_else(|| extras.cause.take());
         Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cargo::Cargo;
-use super::world::World;
+use super::world::{BATCH_MAX, World};
 use crate::metrics::StageSnapshot;
 use crate::stage::Stage;
 use crate::stage::engine::Engine as _;
@@ -24,6 +24,9 @@ impl<P: Cargo> World<P> {
         let now = self.now();
         for stage in self.stages() {
             let reading = stage.snapshot(now);
+            if reading.hops_waiting > 0 {
+                self.ledger.note("hops that waited");
+            }
             if reading.hops_waiting > 0 && !stage.queue().is_full() {
                 self.complain(&reading, "hops wait for room that is there");
             }
@@ -32,7 +35,8 @@ impl<P: Cargo> World<P> {
             }
             let settings = stage.settings();
             let capacity = settings.capacity as u64;
-            let side = u64::from(settings.permits + 1) * settings.batch as u64;
+            // A block on the side may come from a stage with larger batches.
+            let side = u64::from(settings.permits + 1) * BATCH_MAX as u64;
             if reading.depth > 2 * capacity + side {
                 self.complain(&reading, "more envelopes wait than may");
             }
@@ -140,10 +144,15 @@ impl<P: Cargo> World<P> {
         if !report.drained || !report.conservation.holds() {
             self.ledger.fail(format!("{report:?}"));
         }
+        for worker in bus.snapshot().workers {
+            self.ledger.note_many("steals", worker.steals);
+            self.ledger.note_many("wake-ups", worker.wakes);
+        }
         let letters = bus.dead_letters().len() as u64;
         // ORDERING: Relaxed on both: one thread.
         let letters = letters + self.taken_out.load(Ordering::Relaxed);
         let redriven = self.redriven.load(Ordering::Relaxed);
+        self.ledger.note_many("re-drives", redriven);
         self.check_completions();
         self.ledger.compare(bus.conservation(), redriven, letters);
         self.guard(|| drop(bus));

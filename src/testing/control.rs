@@ -1,14 +1,16 @@
 //! Random changes of stages, of the bus's life and of its dead letters.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::cargo::Cargo;
 use super::world::{NAMES, World};
-use crate::bus::Redrive;
+use crate::bus::{Bus, DeadLetter, Redrive};
 use crate::clock::Clock as _;
 use crate::coord::on_worker::InTurn;
-use crate::sync::Ordering;
+use crate::envelope::EnvelopeId;
+use crate::sync::{Ordering, lock};
 
 impl<P: Cargo> World<P> {
     /// Somebody changes something. Refusals are fine.
@@ -48,10 +50,27 @@ impl<P: Cargo> World<P> {
             limit: self.random.between(1, 5),
             ..Redrive::default()
         };
+        let before = Self::letters(&bus);
         if let Ok(done) = bus.redrive(&plan) {
             // ORDERING: Relaxed: one thread.
             self.redriven.fetch_add(done.redriven as u64, Ordering::Relaxed);
         }
+        for (key, now) in Self::letters(&bus) {
+            if before.get(&key).is_some_and(|then| *then != now) {
+                self.ledger.fail(format!("dead letter {key:?} was left, but is now {now}"));
+            }
+        }
+    }
+
+    /// What a refused re-drive must leave alone, by id and re-drives.
+    fn letters(bus: &Bus<P>) -> BTreeMap<(EnvelopeId, u16), String> {
+        let dead = lock(&bus.core.dead);
+        let describe = |letter: &DeadLetter<P>| {
+            let envelope = &letter.envelope;
+            let words = format!("{:?} {:?} {:?}", envelope.slip(), letter.info(), envelope.cause());
+            ((envelope.id(), envelope.redrives()), words)
+        };
+        dead.letters.iter().map(describe).collect()
     }
 
     fn take_out_a_letter(&self) {

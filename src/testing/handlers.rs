@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cargo::{Cargo, Label};
-use super::world::{NAMES, World};
+use super::world::{BATCH_MAX, NAMES, World};
 use crate::envelope::{Route, Slip};
 use crate::stage::context::{Batch, Context};
 use crate::stage::handler::{Failure, Handler};
@@ -100,10 +100,11 @@ impl<P: Cargo> World<P> {
         let delayed =
             Retry::Delayed { first, max: first * 4, jitter: random.pick(&[0.0, 0.5, 1.0]) };
         let dead_letter = random.one_in(3).then(|| random.pick(&NAMES));
+        lock(&self.dead_ends).extend(dead_letter);
         StageSettings {
             capacity: random.between(1, 8),
             permits: u32::try_from(random.pick(&[1, 1, 2, 3])).expect("it is small"),
-            batch: random.between(1, 8),
+            batch: random.between(1, BATCH_MAX),
             on_full,
             attempts: u16::try_from(random.between(1, 4)).expect("it is small"),
             retry: if random.one_in(2) { delayed } else { Retry::InPlace },
@@ -199,6 +200,9 @@ impl<P: Cargo> World<P> {
         }
         if label.foreign {
             self.ledger.fail(format!("{label:?} of another bus came to `{}`", log.name));
+        }
+        if context.envelope().cause().is_some() && !lock(&self.dead_ends).contains(log.name) {
+            self.ledger.fail(format!("{label:?} came to `{}` as a dead letter", log.name));
         }
         let at = context.envelope().current().and_then(|route| self.bus()?.name(route));
         if at.as_deref().is_some_and(|at| at != log.name) {

@@ -1,5 +1,7 @@
 //! The books of the simulator, kept apart from those of the bus.
 
+use std::collections::BTreeMap;
+
 use crate::envelope::Settled;
 use crate::metrics::Conservation;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
@@ -29,6 +31,8 @@ pub(super) struct Ledger {
     /// Payloads with a destructor that exist.
     alive: AtomicUsize,
     failures: Mutex<Vec<String>>,
+    /// How often what happened.
+    reached: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Ledger {
@@ -48,6 +52,13 @@ impl Ledger {
     }
 
     pub(super) fn end(&self, uid: usize, end: Settled, came_back: bool) {
+        self.note(match &end {
+            Settled::Completed => "completed",
+            Settled::Dead(cause) => cause.name(),
+            Settled::Expired => "expired",
+            Settled::Dropped => "dropped",
+            Settled::Undelivered => "undelivered",
+        });
         let mut entries = lock(&self.entries);
         entries[uid].ends.push(end);
         entries[uid].came_back = came_back;
@@ -71,6 +82,19 @@ impl Ledger {
     pub(super) fn alive(&self) -> usize {
         // ORDERING: Relaxed: one thread.
         self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Counts something that happened, as proof that the seeds get there.
+    pub(super) fn note(&self, what: &'static str) {
+        self.note_many(what, 1);
+    }
+
+    pub(super) fn note_many(&self, what: &'static str, count: u64) {
+        *lock(&self.reached).entry(what).or_default() += count;
+    }
+
+    pub(super) fn reached(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.reached).clone()
     }
 
     /// Notes what must not be. Not a panic: that might be caught as a handler's.

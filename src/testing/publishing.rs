@@ -172,10 +172,22 @@ impl<P: Cargo> World<P> {
     }
 
     fn take_back(&self, error: PublishError<P>, uid: usize, hops: &[Route], again: bool) {
+        self.note_refusal(error.reason);
         self.take_back_envelope(*error.envelope, uid, Some(hops), again);
         if error.reason == Refused::Full && error.stage.is_none() {
             self.ledger.fail("a full stage has no name");
         }
+    }
+
+    fn note_refusal(&self, reason: Refused) {
+        self.ledger.note(match reason {
+            Refused::Full => "refused: full",
+            Refused::Paused => "refused: paused",
+            Refused::Closed => "refused: closed",
+            Refused::NoRoute => "refused: no route",
+            Refused::ForeignSlip => "refused: foreign slip",
+            Refused::NoConsumer => "refused: no consumer",
+        });
     }
 
     fn take_back_envelope(
@@ -279,7 +291,10 @@ impl<P: Cargo> World<P> {
         let mut context = Context::from_waker(&waker);
         let Polled { uid, stage, flag, mut future } = polled;
         match self.entering(&[], || Pin::new(&mut future).poll(&mut context)) {
-            Poll::Pending => lock(&self.polled).push(Polled { uid, stage, flag, future }),
+            Poll::Pending => {
+                self.ledger.note("asynchronous publishes that waited");
+                lock(&self.polled).push(Polled { uid, stage, flag, future });
+            }
             Poll::Ready(Ok(())) => self.ledger.accept(uid),
             Poll::Ready(Err(error)) => {
                 if error.reason == Refused::Full {

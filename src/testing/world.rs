@@ -1,5 +1,6 @@
 //! One simulated world: a bus without threads, a clock moved by hand, what the seed decided.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::worker::{Pool, PoolSettings};
 
 /// Names of stages; the last ones are mostly not open.
 pub(super) const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "nowhere"];
+/// The largest batch of any stage.
+pub(super) const BATCH_MAX: usize = 8;
 /// Calls inside calls.
 const DEPTH_MAX: usize = 3;
 
@@ -46,10 +49,10 @@ impl Plan {
             stages: random.between(1, 8),
             workers: random.between(1, 4),
             actions: random.pick(&[40, 100, 300]),
-            hop_limit: u32::try_from(random.pick(&[1, 4, 20, 60])).expect("it is small"),
+            hop_limit: u32::try_from(random.pick(&[2, 20, 60, 60])).expect("it is small"),
             dead_letters: random.pick(&[1, 5, 10_000]),
             meter_every: random.pick(&[1, 4, 64]),
-            control: random.pick(&[0, 0, 60, 15]),
+            control: random.pick(&[0, 60, 15, 5]),
             interlude: random.pick(&[0, 20, 4]),
             failure: random.pick(&[0, 20, 5, 2]),
             bomb: random.pick(&[0, 40]),
@@ -79,6 +82,8 @@ pub(super) struct World<P: Cargo> {
     pub(super) entering: Mutex<Vec<u64>>,
     pub(super) overlapped: Mutex<BTreeSet<u64>>,
     pub(super) ids: Mutex<BTreeMap<EnvelopeId, usize>>,
+    /// Names that are or were the dead-letter stage of another.
+    pub(super) dead_ends: Mutex<BTreeSet<&'static str>>,
     pub(super) instances: AtomicUsize,
     pub(super) redriven: AtomicU64,
     /// Dead letters taken out for good.
@@ -126,6 +131,7 @@ impl<P: Cargo> World<P> {
             entering: Mutex::new(Vec::new()),
             overlapped: Mutex::new(BTreeSet::new()),
             ids: Mutex::new(BTreeMap::new()),
+            dead_ends: Mutex::new(BTreeSet::new()),
             instances: AtomicUsize::new(0),
             redriven: AtomicU64::new(0),
             taken_out: AtomicU64::new(0),
@@ -194,11 +200,16 @@ impl<P: Cargo> World<P> {
     /// Runs what may not panic.
     pub(super) fn guard(&self, body: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            let words = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
-            self.ledger.fail(format!("a panic escaped: {words:?}"));
+            self.escaped(&*panic);
         }
+    }
+
+    /// Notes a panic that nobody caught.
+    pub(super) fn escaped(&self, panic: &(dyn Any + Send)) {
+        let words = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
+        self.ledger.fail(format!("a panic escaped: {words:?}"));
     }
 }

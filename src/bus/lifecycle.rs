@@ -62,20 +62,29 @@ impl<P: Send + 'static> Bus<P> {
     /// Pauses every stage: publishes are refused, queued work is held, running work finishes,
     /// hops are taken in.
     pub fn pause(&self) {
-        let _changing = lock(&self.core.changing);
-        if self.core.lifecycle() == Lifecycle::Running {
-            self.core.set_lifecycle(Lifecycle::Paused);
-            self.core.each_stage(|stage| stage.refuse(&*self.core, PAUSED));
+        let core = &self.core;
+        let changing = lock(&core.changing);
+        let stages = core.stages();
+        if core.lifecycle() == Lifecycle::Running {
+            core.set_lifecycle(Lifecycle::Paused);
+            stages.each(|stage| stage.mark(PAUSED));
         }
+        // Waking runs foreign code: not under the lock.
+        drop(changing);
+        stages.each(|stage| stage.wake_publishers(&**core, usize::MAX));
     }
 
     /// Ends a pause of the bus.
     pub fn resume(&self) {
-        let _changing = lock(&self.core.changing);
-        if self.core.lifecycle() == Lifecycle::Paused {
-            self.core.set_lifecycle(Lifecycle::Running);
-            self.core.each_stage(|stage| stage.readmit(&*self.core, PAUSED));
+        let core = &self.core;
+        let changing = lock(&core.changing);
+        let stages = core.stages();
+        if core.lifecycle() == Lifecycle::Paused {
+            core.set_lifecycle(Lifecycle::Running);
+            stages.each(|stage| stage.unmark(PAUSED));
         }
+        drop(changing);
+        stages.each(|stage| stage.look_again(&**core));
     }
 
     /// Pauses one stage.
@@ -102,10 +111,9 @@ impl<P: Send + 'static> Bus<P> {
     /// # Errors
     /// [`BusError::UnknownStage`].
     pub fn close_stage(&self, name: &str) -> Result<(), BusError> {
-        let _changing = lock(&self.core.changing);
+        let changing = lock(&self.core.changing);
         let stage = self.find(name)?;
-        stage.refuse(&*self.core, CLOSED);
-        stage.settle_closed(&*self.core);
+        stage.mark(CLOSED);
         let mut stages = self.core.stages().0.clone();
         for place in &mut stages {
             if place.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stage)) {
@@ -114,6 +122,9 @@ impl<P: Send + 'static> Bus<P> {
         }
         self.core.stage_map().store(Arc::new(StageMap(stages)));
         self.core.shared.unreserve(stage.settings().permits as usize);
+        // Settling runs foreign code: not under the lock.
+        drop(changing);
+        stage.settle_closed(&*self.core);
         Ok(())
     }
 
@@ -164,33 +175,34 @@ impl<P: Send + 'static> Bus<P> {
         let core = &self.core;
         let changing = lock(&core.changing);
         if core.lifecycle() == Lifecycle::Stopped {
-            let conservation = core.conservation();
-            return ShutdownReport { drained: true, leftovers: Vec::new(), conservation };
+            return core.report(Vec::new());
         }
         core.set_lifecycle(Lifecycle::Draining);
-        core.each_stage(|stage| {
-            stage.refuse(&**core, DRAINING);
-            stage.readmit(&**core, PAUSED);
+        let stages = core.stages();
+        stages.each(|stage| {
+            stage.mark(DRAINING);
+            stage.unmark(PAUSED);
         });
+        // Waking and settling run foreign code: not under the lock.
         drop(changing);
+        stages.each(|stage| stage.look_again(&**core));
         if is_in_turn() {
-            let leftovers = core.running();
-            let conservation = core.conservation();
-            return ShutdownReport { drained: false, leftovers, conservation };
+            return ShutdownReport { drained: false, ..core.report(core.running(&stages)) };
         }
         self.finish(limit);
         let changing = lock(&core.changing);
         core.set_lifecycle(Lifecycle::Stopped);
-        core.each_stage(|stage| stage.refuse(&**core, CLOSED));
-        let mut leftovers = core.hand_back();
-        leftovers.extend(core.running());
-        let permits: u32 = core.stages().0.iter().flatten().map(|s| s.settings().permits).sum();
+        let stages = core.stages();
+        stages.each(|stage| stage.mark(CLOSED));
+        let permits: u32 = stages.0.iter().flatten().map(|s| s.settings().permits).sum();
         core.shared.unreserve(permits as usize);
         core.stage_map().store(Arc::new(StageMap(Vec::new())));
         core.forget_scratches();
         drop(changing);
-        let conservation = core.conservation();
-        ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
+        stages.each(|stage| stage.wake_publishers(&**core, usize::MAX));
+        let mut leftovers = core.hand_back(&stages);
+        leftovers.extend(core.running(&stages));
+        core.report(leftovers)
     }
 
     /// Waits until nothing is in flight, or for `limit`: by the bus's clock or, should that stand
@@ -217,16 +229,15 @@ impl<P: Send + 'static> Bus<P> {
 }
 
 impl<P: Send + 'static> Core<P> {
-    fn each_stage(&self, act: impl Fn(&Arc<Stage<P>>)) {
-        for stage in self.stages().0.iter().flatten() {
-            act(stage);
-        }
+    fn report(&self, leftovers: Vec<Leftover>) -> ShutdownReport {
+        let conservation = self.conservation();
+        let drained = conservation.undelivered == 0 && conservation.in_flight == 0;
+        ShutdownReport { drained: drained && leftovers.is_empty(), leftovers, conservation }
     }
 
     /// Handler calls that run now, by stage.
-    fn running(&self) -> Vec<Leftover> {
+    fn running(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let now = self.clock().monotonic_ns();
-        let stages = self.stages();
         let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
         snapshots
             .filter(|stage| stage.in_flight > 0)
@@ -235,24 +246,18 @@ impl<P: Send + 'static> Core<P> {
     }
 
     /// Hands back everything that waits in any stage.
-    fn hand_back(&self) -> Vec<Leftover> {
+    fn hand_back(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let desk = Desk { worker: usize::MAX, scheduler: &**self.scheduler() };
         let mut leftovers = Vec::new();
-        self.each_stage_mut(|stage| {
+        for stage in stages.0.iter().flatten() {
             while let Some(envelope) = stage.take_inside() {
                 let id = envelope.id();
                 leftovers.push(Leftover::Waiting { stage: stage.name().to_owned(), id });
                 stage.meters().undelivered.add(1);
                 self.settle(&desk, envelope, Settled::Undelivered);
             }
-        });
-        leftovers
-    }
-
-    fn each_stage_mut(&self, mut act: impl FnMut(&Arc<Stage<P>>)) {
-        for stage in self.stages().0.iter().flatten() {
-            act(stage);
         }
+        leftovers
     }
 
     /// Takes one dead letter in again.

@@ -20,6 +20,11 @@ impl<P> StageMap<P> {
     pub(crate) fn get(&self, route: Route) -> Option<&Arc<Stage<P>>> {
         self.0.get(usize::from(route.index()))?.as_ref()
     }
+
+    /// Does something with each stage.
+    pub(crate) fn each(&self, act: impl Fn(&Arc<Stage<P>>)) {
+        self.0.iter().flatten().for_each(act);
+    }
 }
 
 impl<P> fmt::Debug for StageMap<P> {

@@ -125,15 +125,31 @@ impl<P: Send + 'static> Stage<P> {
         self.meters.hot.last_entered.set(self.engine.clock().monotonic_ns());
     }
 
+    /// Sets bits of the state word.
+    pub(crate) fn mark(&self, bits: u32) {
+        self.attendance.set(bits);
+    }
+
+    /// Clears bits of the state word; [`look_again`](Self::look_again) must follow.
+    pub(crate) fn unmark(&self, bits: u32) {
+        self.attendance.clear(bits);
+    }
+
     /// Sets bits of the state word and lets everyone blocked look at it again.
     pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
-        self.attendance.set(bits);
+        self.mark(bits);
         self.wake_publishers(engine, usize::MAX);
     }
 
     /// Clears bits of the state word, and takes up the work that was held.
     pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
-        self.attendance.clear(bits);
+        self.unmark(bits);
+        self.look_again(engine);
+    }
+
+    /// After the state word changed: takes up the work that was held, and lets everyone blocked
+    /// look at it again.
+    pub(crate) fn look_again(self: &Arc<Self>, engine: &dyn Engine<P>) {
         self.look(&**engine.scheduler());
         self.wake_publishers(engine, usize::MAX);
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Lifecycle};
 use super::error::{PublishError, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
@@ -26,6 +26,8 @@ const YIELD_NS: u64 = 50_000;
 pub(crate) enum Wait {
     /// Not at all.
     No,
+    /// Not here: the caller comes again when there is room.
+    Elsewhere,
     /// As long as the stage's `OnFull` says.
     Policy,
     /// At most this long, whatever the policy; the policy decides at the end.
@@ -63,7 +65,9 @@ impl<P: Send + 'static> Core<P> {
             Ok(()) => Ok(()),
             Err((refusal, envelope)) => {
                 accepted.0.subtract(1);
-                stage.meters().refused.add(1);
+                if wait != Wait::Elsewhere || refusal != Refusal::Full {
+                    stage.meters().refused.add(1);
+                }
                 Err(self.refuse(envelope, refusal.into()))
             }
         }
@@ -96,7 +100,13 @@ impl<P: Send + 'static> Core<P> {
         if route.bus() != self.number {
             return Err(Refused::ForeignSlip);
         }
-        map.get(route).ok_or(Refused::NoRoute)
+        map.get(route).ok_or_else(|| self.no_stage())
+    }
+
+    /// Why there is no open stage: a bus that was shut down has none.
+    #[cold]
+    fn no_stage(&self) -> Refused {
+        if self.lifecycle() == Lifecycle::Stopped { Refused::Closed } else { Refused::NoRoute }
     }
 
     #[cold]
@@ -159,7 +169,7 @@ impl<P: Send + 'static> Core<P> {
     ) -> Result<(), (Refusal, T)> {
         let limit = match (wait, stage.settings().on_full) {
             (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
-            (Wait::No | Wait::Policy, _) => 0,
+            (Wait::No | Wait::Elsewhere | Wait::Policy, _) => 0,
         };
         if refusal != Refusal::Full || limit == 0 || is_in_turn() {
             return Err((refusal, item));

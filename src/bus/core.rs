@@ -271,8 +271,10 @@ impl<P: Send + 'static> Core<P> {
             envelope.set_stamp(now);
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
-        if let Some(life) = own.or_else(|| expiry.map(nanoseconds)) {
-            envelope.extras_mut().expires_at = Some(now.saturating_add(life));
+        let life = own.or_else(|| expiry.map(nanoseconds));
+        if life.is_some() || envelope.extras().is_some() {
+            // Without a limit, one from an earlier journey ends here.
+            envelope.extras_mut().expires_at = life.map(|life| now.saturating_add(life));
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::envelope::envelope::Cause;
 use crate::envelope::{Envelope, EnvelopeId};
+use crate::stage::handler::guarded;
 
 /// An envelope that was given up on, and why.
 #[derive(Debug)]
@@ -113,6 +114,16 @@ pub struct Redriven {
 pub(crate) struct DeadLetters<P> {
     pub(crate) letters: VecDeque<DeadLetter<P>>,
     limit: usize,
+}
+
+impl<P> Drop for DeadLetters<P> {
+    /// One by one: two payloads that panic when dropped together would end the process.
+    fn drop(&mut self) {
+        while let Some(letter) = self.letters.pop_front() {
+            // There is no bus left to count the panic.
+            let _ = guarded(|| drop(letter));
+        }
+    }
 }
 
 impl<P> DeadLetters<P> {

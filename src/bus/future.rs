@@ -37,7 +37,7 @@ impl<P: Send + 'static> PublishFuture<P> {
         let map = core.stages();
         let lane = core.lane(0);
         let fresh_id = || lane.fresh_id(core.clock());
-        match core.publish(&map, (&lane.accepted, false), fresh_id, envelope, Wait::No) {
+        match core.publish(&map, (&lane.accepted, false), fresh_id, envelope, Wait::Elsewhere) {
             Err(PublishError { reason: Refused::Full, envelope, .. }) => {
                 self.envelope = Some(*envelope);
                 None

@@ -39,6 +39,8 @@ fn pause_before_retry(round: u32) {
 pub(crate) enum Wait {
     /// Not at all.
     No,
+    /// Not here: the caller comes again when there is room.
+    Elsewhere,
     /// As long as the stage's `OnFull` says.
     Policy,
     /// At most this long, whatever the policy; the policy decides at the end.
@@ -76,7 +78,9 @@ impl<P: Send + 'static> Core<P> {
             Ok(()) => Ok(()),
             Err((refusal, envelope)) => {
                 accepted.0.subtract(1);
-                stage.meters().refused.add(1);
+                if wait != Wait::Elsewhere || refusal != Refusal::Full {
+                    stage.meters().refused.add(1);
+                }
                 Err(self.refuse(envelope, refusal.into()))
             }
         }
@@ -181,7 +185,7 @@ impl<P: Send + 'static> Core<P> {
     ) -> Result<(), (Refusal, T)> {
         let limit = match (wait, stage.settings().on_full) {
             (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
-            (Wait::No | Wait::Policy, _) => 0,
+            (Wait::No | Wait::Elsewhere | Wait::Policy, _) => 0,
         };
         // Without threads only the caller makes room: waiting would be waiting for itself.
         if refusal != Refusal::Full || limit == 0 || is_in_turn() || !self.shared.has_threads() {

@@ -259,6 +259,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
 
     #[cold]
     fn expire(&mut self, stage: &Stage<P>, envelope: Envelope<P>) {
+        self.budget -= 1;
         stage.meters.expired.add(1);
         stage.meters.hot.left.add_as(stage.is_alone(), 1);
         self.engine.settle(self.desk, envelope, Settled::Expired);

@@ -1,6 +1,11 @@
 //! The public surface, one binary: a file per topic, a test per row of ARCHITECTURE.md's table.
 
 mod faults;
+mod lifecycle;
+mod liveness;
+mod memory;
+mod panics;
+mod retry;
 mod smoke;
 mod suite;
 mod support;

@@ -219,6 +219,13 @@ pub(crate) struct Citizen {
     census: Census,
 }
 
+impl Citizen {
+    /// A second value of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        self.census.citizen()
+    }
+}
+
 impl Census {
     pub(crate) fn citizen(&self) -> Citizen {
         let mut state = locked(&self.0);

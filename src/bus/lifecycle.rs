@@ -175,8 +175,7 @@ impl<P: Send + 'static> Bus<P> {
         let core = &self.core;
         let changing = lock(&core.changing);
         if core.lifecycle() == Lifecycle::Stopped {
-            let conservation = core.conservation();
-            return ShutdownReport { drained: true, leftovers: Vec::new(), conservation };
+            return core.report(Vec::new());
         }
         core.set_lifecycle(Lifecycle::Draining);
         core.each_stage(|stage| {
@@ -185,9 +184,7 @@ impl<P: Send + 'static> Bus<P> {
         });
         self.unlock_and_wake(changing);
         if is_in_turn() {
-            let leftovers = core.running(&core.stages());
-            let conservation = core.conservation();
-            return ShutdownReport { drained: false, leftovers, conservation };
+            return ShutdownReport { drained: false, ..core.report(core.running(&core.stages())) };
         }
         self.finish(limit);
         let changing = lock(&core.changing);
@@ -202,8 +199,7 @@ impl<P: Send + 'static> Bus<P> {
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
         }
-        let conservation = core.conservation();
-        ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
+        core.report(leftovers)
     }
 
     /// Waits until nothing is in flight, or for `limit`: by the bus's clock or, should that stand
@@ -234,6 +230,12 @@ impl<P: Send + 'static> Core<P> {
         for stage in self.stages().0.iter().flatten() {
             act(stage);
         }
+    }
+
+    fn report(&self, leftovers: Vec<Leftover>) -> ShutdownReport {
+        let conservation = self.conservation();
+        let ended = conservation.undelivered == 0 && conservation.in_flight == 0;
+        ShutdownReport { drained: ended && leftovers.is_empty(), leftovers, conservation }
     }
 
     /// Handler calls that run now, by stage.

@@ -46,11 +46,15 @@ pub mod clock;
 pub mod envelope;
 pub mod metrics;
 
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub mod model;
+
 mod bus;
 mod coord;
 mod stage;
 mod sync;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod testing;
 mod worker;
 

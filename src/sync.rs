@@ -15,7 +15,18 @@ mod imp {
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+    #[cfg(test)]
+    pub(crate) use std::thread::panicking;
     pub(crate) use std::thread::yield_now;
+
+    /// Declares a cell of each thread.
+    macro_rules! thread_cell {
+        ($name:ident: $type:ty = $value:expr) => {
+            std::thread_local! {
+                static $name: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };
+            }
+        };
+    }
 
     /// A bounded lock-free queue for many producers and consumers.
     pub(crate) type Ring<T> = crossbeam_queue::ArrayQueue<T>;
@@ -23,6 +34,7 @@ mod imp {
     /// Orders the push before the following load of the state word: nothing to do on the real ring.
     #[inline(always)]
     pub(crate) fn hot_fence() {}
+    pub(crate) use thread_cell;
 
     /// Starts a named thread.
     ///
@@ -69,6 +81,15 @@ mod imp {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread::yield_now;
 
+    /// Declares a cell of each thread: threads of a model share one of the machine's.
+    macro_rules! thread_cell {
+        ($name:ident: $type:ty = $value:expr) => {
+            loom::thread_local! {
+                static $name: std::cell::Cell<$type> = std::cell::Cell::new($value);
+            }
+        };
+    }
+
     /// The loom stand-in of the ring: the calls we use, on concurrent-queue.
     #[derive(Debug)]
     pub struct Ring<T>(concurrent_queue::ConcurrentQueue<T>);
@@ -108,6 +129,7 @@ mod imp {
     pub(crate) fn hot_fence() {
         fence(Ordering::SeqCst);
     }
+    pub(crate) use thread_cell;
 
     /// Starts a thread of the model.
     ///
@@ -143,10 +165,19 @@ mod imp {
 pub use imp::Ring;
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use imp::Ring;
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+pub(crate) use imp::panicking;
 pub(crate) use imp::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
-    Ordering, fence, has_ended, hot_fence, spawn_thread, wait_on, yield_now,
+    Ordering, fence, has_ended, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,
 };
+
+/// The number under a meter. Meters decide nothing that the protocols rest on, so models leave
+/// them out: each modelled access would multiply what there is to explore.
+pub(crate) use std::sync::atomic::AtomicU64 as MeterU64;
+
+/// Whether sizes and waits shrink to what a model can explore.
+pub(crate) const SMALL: bool = cfg!(all(loom, feature = "loom"));
 
 pub(crate) use crossbeam_utils::CachePadded;
 
@@ -171,6 +202,10 @@ mod process {
 
     /// A number that no other bus of this process has; `None` when they are used up.
     pub(crate) fn next_bus_number() -> Option<u16> {
+        if super::SMALL {
+            // One bus per run of a model, and more runs than numbers.
+            return Some(1);
+        }
         BUSES.fetch_update(Relaxed, Relaxed, |number| number.checked_add(1)).ok()
     }
 }

@@ -21,11 +21,11 @@ use crate::stage::engine::{Engine, Scratch, StageMap};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, lock};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, SMALL, lock};
 use crate::worker::shared::Shared;
 
 /// Scratches and spare blocks kept for later turns.
-const SPARE: usize = 64;
+const SPARE: usize = if SMALL { 2 } else { 64 };
 /// Spare blocks one scratch keeps for itself.
 const SPARE_BLOCKS: usize = 4;
 
@@ -55,7 +55,7 @@ pub(crate) struct Books {
 }
 
 /// Id generators and counters for threads that publish through handles.
-const LANES: usize = 16;
+const LANES: usize = if SMALL { 1 } else { 16 };
 
 /// What some of these threads share.
 #[derive(Debug)]
@@ -407,10 +407,6 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         if self.lifecycle() == Lifecycle::Stopped {
             self.forget_scratches();
         }
-    }
-
-    fn unreserve(&self, permits: usize) {
-        self.shared.unreserve(permits);
     }
 
     fn count_panic(&self) {

@@ -124,7 +124,7 @@ impl<P: Send + 'static> Bus<P> {
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
-        stage.retire();
+        stage.retire(&*self.core.shared);
         Ok(())
     }
 
@@ -194,12 +194,14 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
         let stages = core.stages();
-        stages.0.iter().flatten().for_each(|stage| stage.retire());
         core.forget_stages();
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         let mut leftovers = core.hand_back(&stages);
         leftovers.extend(core.running(&stages));
+        for stage in stages.0.iter().flatten() {
+            stage.retire(&*core.shared);
+        }
         let conservation = core.conservation();
         ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Lifecycle};
 use super::error::{PublishError, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
@@ -16,7 +16,7 @@ use crate::stage::enter::Refusal;
 use crate::stage::hop::nanoseconds;
 use crate::stage::room::Wake;
 use crate::stage::settings::OnFull;
-use crate::sync::yield_now;
+use crate::sync::{SMALL, yield_now};
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
@@ -109,7 +109,16 @@ impl<P: Send + 'static> Core<P> {
         if route.bus() != self.number {
             return Err(Refused::ForeignSlip);
         }
-        map.get(route).ok_or(Refused::NoRoute)
+        map.get(route).ok_or_else(|| self.why_missing())
+    }
+
+    /// A bus that ends lets go of its stages: then a missing one was closed.
+    #[cold]
+    fn why_missing(&self) -> Refused {
+        match self.lifecycle() {
+            Lifecycle::Running | Lifecycle::Paused => Refused::NoRoute,
+            Lifecycle::Draining | Lifecycle::Stopped => Refused::Closed,
+        }
     }
 
     #[cold]
@@ -181,6 +190,9 @@ impl<P: Send + 'static> Core<P> {
         let begin = self.clock().monotonic_ns();
         let deadline = begin.saturating_add(limit);
         for round in 1_u32.. {
+            if SMALL {
+                break;
+            }
             pause_before_retry(round);
             match enter(item) {
                 Err((Refusal::Full, back)) => item = back,

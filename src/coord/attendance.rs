@@ -141,11 +141,6 @@ impl Attendance {
         self.word.load(Ordering::SeqCst) & bits != 0
     }
 
-    /// Whether no permit is out, in the single total order.
-    pub fn is_unused(&self) -> bool {
-        self.permits.is_unused()
-    }
-
     /// Permits out right now.
     pub fn used(&self) -> u32 {
         self.permits.used()

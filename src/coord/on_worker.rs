@@ -1,10 +1,8 @@
 //! Whether this thread is inside a turn: there, waiting for the bus would be waiting for itself.
 
-use std::cell::Cell;
+use crate::sync::thread_cell;
 
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
+thread_cell!(INSIDE: bool = false);
 
 /// Marks this thread as inside a turn until dropped.
 #[derive(Debug)]
@@ -15,7 +13,7 @@ pub struct InTurn {
 impl InTurn {
     /// Begins a turn on this thread.
     pub fn begin() -> Self {
-        Self { before: INSIDE.replace(true) }
+        Self { before: INSIDE.with(|inside| inside.replace(true)) }
     }
 }
 
@@ -29,11 +27,11 @@ impl InTurn {
 
 impl Drop for InTurn {
     fn drop(&mut self) {
-        INSIDE.set(self.before);
+        INSIDE.with(|inside| inside.set(self.before));
     }
 }
 
 /// Whether this thread is inside a turn.
 pub fn is_in_turn() -> bool {
-    INSIDE.get()
+    INSIDE.with(std::cell::Cell::get)
 }

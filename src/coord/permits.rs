@@ -45,13 +45,6 @@ impl Permits {
         before == 1
     }
 
-    /// Whether none is given out, in the single total order.
-    pub fn is_unused(&self) -> bool {
-        // ORDERING: SeqCst, pairs with `release`: of a closer that looks after it closed and a
-        // releaser that looks after it released, one sees the other.
-        self.used.load(Ordering::SeqCst) == 0
-    }
-
     /// Permits given out right now.
     pub fn used(&self) -> u32 {
         // ORDERING: Relaxed: a reading for reports and hints, it decides nothing alone.

@@ -54,7 +54,10 @@ impl Sleep {
     pub fn park(&self, worker: usize, timeout: Option<Duration>) -> bool {
         let parker = &self.parkers[worker];
         let woken = parker.park(timeout);
-        if !woken && !self.retract(worker) {
+        // Also when woken: the token may be of a waker that found an announcement we took back, and
+        // who is awake must not stand among the parked, where the next waker would count on us.
+        let was_announced = self.retract(worker);
+        if !woken && !was_announced {
             // A waker cleared our bit after the time-out: its token is there, or soon is.
             while !parker.park(Some(Duration::from_millis(1))) {}
             return true;
@@ -90,7 +93,8 @@ impl Sleep {
     }
 
     fn choose(&self, parked: u64, preferred: usize) -> usize {
-        // The sentinel too: nobody takes a ticket from the queue of a worker that is parked.
+        // Before all, even if it is the sentinel: a ticket in the queue of a parked worker is taken
+        // by nobody else.
         if preferred < WORKERS_MAX && parked & (1 << preferred) != 0 {
             return preferred;
         }

@@ -73,6 +73,8 @@ pub trait Scheduler: Send + Sync + 'static {
     fn requeue(&self, worker: usize, ticket: Ticket);
     /// Wakes one parked worker, if there is one, to look for work in the queues of others.
     fn wake_other(&self, worker: usize);
+    /// Gives back places in the run queues that permits of a closed stage no longer need.
+    fn unreserve(&self, permits: usize);
     /// Remembers the stage with several permits in whose handler `worker` may get stuck.
     fn working_on(&self, worker: usize, task: Arc<dyn Task>);
     /// Runs `action` on some worker at `deadline` (monotonic nanoseconds) or soon after.

@@ -3,11 +3,11 @@
 //! A relaxed load and store costs a ninth of a locked addition, so whoever is the only writer (a
 //! worker of its own stripe, the holder of a stage's only permit) uses `add_alone`.
 
-use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::sync::{CachePadded, MeterU64, Ordering};
 
 /// A rising number.
 #[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+pub struct Counter(MeterU64);
 
 impl Counter {
     /// Adds when other threads may add at the same time.

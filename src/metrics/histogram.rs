@@ -5,10 +5,12 @@
 
 use std::fmt;
 
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, SMALL, lock};
 
-/// One hour, the longest duration told apart.
-const MAX_NS: u64 = 3_600_000_000_000;
+/// One hour, the longest duration told apart; next to nothing in models, which make thousands.
+const MAX_NS: u64 = if SMALL { 2 } else { 3_600_000_000_000 };
+/// Significant digits.
+const DIGITS: u8 = if SMALL { 0 } else { 2 };
 
 /// A bounded histogram of durations.
 pub struct Histogram(Mutex<hdrhistogram::Histogram<u64>>);
@@ -16,7 +18,7 @@ pub struct Histogram(Mutex<hdrhistogram::Histogram<u64>>);
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Self {
-        let inner = hdrhistogram::Histogram::new_with_bounds(1, MAX_NS, 2)
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, MAX_NS, DIGITS)
             .expect("the bounds are constants that hdrhistogram accepts");
         Self(Mutex::new(inner))
     }

@@ -60,8 +60,6 @@ pub trait Engine<P>: Send + Sync + 'static {
     fn scratch(&self) -> Box<Scratch<P>>;
     /// Gives a scratch back.
     fn put_scratch(&self, scratch: Box<Scratch<P>>);
-    /// Gives tickets of a stage that is closed and at rest back to the pool.
-    fn unreserve(&self, _permits: usize) {}
     /// Counts a panic in a callback, a waker or a destructor.
     fn count_panic(&self);
 }

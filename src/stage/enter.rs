@@ -132,12 +132,19 @@ impl<P: Send + 'static> Stage<P> {
         Some(envelope)
     }
 
-    /// Drops the oldest waiting envelope to make room; false when none was there.
+    /// Drops the oldest waiting envelope to make room; false when none was there, or hops wait:
+    /// those come before new work, which is then refused.
     pub(crate) fn drop_oldest(self: &Arc<Self>, engine: &dyn Engine<P>) -> bool {
+        if self.attendance.has(HOPS_WAIT) {
+            return false;
+        }
         let Some(victim) = self.queue.pop_one() else {
             return false;
         };
+        // We freed a slot, so a hop that came to wait is placed by us; and what we put on the side
+        // list may have been in no place when the last permit holder looked.
         self.after_pop(engine);
+        self.after_push(engine);
         let desk = Desk::outside(&**engine.scheduler());
         self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);

@@ -26,7 +26,7 @@ use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
-use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
 use handler::Handler;
@@ -47,11 +47,9 @@ pub struct Stage<P> {
     queue: Queue<P>,
     handler: OnceLock<Handler<P>>,
     room: Mutex<Room<P>>,
-    /// Permits that wait with hops, counted where there are several: while there are any, *attended*
-    /// does not mean that somebody comes by, so *slow* stays set.
+    /// Permits that wait with hops, counted where there are several: while there are any,
+    /// *attended* does not mean that somebody comes by, so *slow* stays set.
     held: AtomicU32,
-    /// Whether the pool has its tickets back; set once.
-    retired: AtomicBool,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -76,7 +74,6 @@ impl<P: Send + 'static> Stage<P> {
             handler: OnceLock::new(),
             room: Mutex::new(Room::new()),
             held: AtomicU32::new(0),
-            retired: AtomicBool::new(false),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -124,6 +121,14 @@ impl<P: Send + 'static> Stage<P> {
         if self.has_work() && self.attendance.try_attend() {
             self.note_awake();
             scheduler.post(Ticket::new(Arc::clone(self) as Arc<dyn Task>));
+        }
+    }
+
+    /// Takes the free permits of a closed stage out of use for ever; their places in the run queues
+    /// go back to the pool. Permits that are out follow when they are released.
+    pub(crate) fn retire(&self, scheduler: &dyn Scheduler) {
+        while self.attendance.has(attendance::CLOSED) && self.attendance.try_take() {
+            scheduler.unreserve(1);
         }
     }
 
@@ -176,18 +181,6 @@ impl<P: Send + 'static> Stage<P> {
             self.attendance.set(SLOW);
         }
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
-    }
-
-    /// Gives the pool its tickets back, once it is closed and none of them is out: a run queue has
-    /// room for those that are reserved, and no more.
-    pub(crate) fn retire(&self) {
-        if self.attendance.has(attendance::CLOSED)
-            && self.attendance.is_unused()
-            // ORDERING: SeqCst, of closer and releaser one retires it.
-            && !self.retired.swap(true, Ordering::SeqCst)
-        {
-            self.engine.unreserve(self.settings.permits as usize);
-        }
     }
 
     /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
@@ -252,7 +245,8 @@ impl<P: Send + 'static> Task for Stage<P> {
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {
         match self.attendance.release(|| self.has_work()) {
             Released::Free => {
-                self.retire();
+                // Whoever closed it may have looked before this permit was back.
+                self.retire(&**self.engine.scheduler());
                 None
             }
             Released::Again => Some(ticket),

@@ -176,7 +176,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         stage.queue.stash(&mut hand);
         self.scratch.hand = hand;
         if stage.attendance.has(CLOSED) {
-            // Whoever closed it may have looked before we put the rest back.
+            // The closer may have looked before we put something back.
             stage.settle_closed(self.engine);
         }
     }
@@ -217,6 +217,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     fn one(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, fast: bool) {
         if !fast {
             self.pass_on_now(stage);
+            if stage.attendance.has(PAUSED | CLOSED) {
+                self.budget = 0;
+                return self.scratch.hand.push_front(envelope);
+            }
             if self.hold.is_some() {
                 // The permit went with a hop that waits.
                 return self.scratch.hand.push_front(envelope);

@@ -49,7 +49,7 @@ impl Seat {
 }
 
 /// What the workers of one pool share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) sleep: Sleep,
     pub(crate) timers: Timers,
@@ -99,12 +99,6 @@ impl Shared {
                 left: self.limit - used,
                 limit: self.limit,
             })
-    }
-
-    /// Gives tickets of a stage back once it is gone.
-    pub(crate) fn unreserve(&self, permits: usize) {
-        // ORDERING: Relaxed, as in `reserve`.
-        self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
     /// Whether workers run by themselves; otherwise the embedder calls `turn`.
@@ -170,6 +164,11 @@ impl Scheduler for Shared {
         if waits && self.sleep.any_parked() {
             self.sleep.wake(usize::MAX);
         }
+    }
+
+    fn unreserve(&self, permits: usize) {
+        // ORDERING: Relaxed, as in `reserve`.
+        self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
     fn working_on(&self, worker: usize, task: Arc<dyn Task>) {

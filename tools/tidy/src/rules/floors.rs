@@ -25,6 +25,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("error", 10),
     // Compiled for tests only.
     ("testing", 10),
+    // Doors for the models of `loom-tests`, in loom builds only.
+    ("model", 10),
     (ROOT, 10),
 ];
 /// The door to atomics and locks; its own floor may import it too.

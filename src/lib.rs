@@ -54,7 +54,7 @@ mod bus;
 mod coord;
 mod stage;
 mod sync;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
 mod testing;
 mod worker;
 

@@ -18,6 +18,8 @@ mod imp {
         AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+    #[cfg(test)]
+    pub(crate) use std::thread::panicking;
     pub(crate) use std::thread::yield_now;
 
     /// Declares a cell of each thread.
@@ -224,6 +226,8 @@ mod imp {
 pub use imp::Ring;
 #[cfg(not(all(loom, feature = "loom")))]
 pub(crate) use imp::Ring;
+#[cfg(all(test, not(all(loom, feature = "loom"))))]
+pub(crate) use imp::panicking;
 pub(crate) use imp::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
     Ordering, fence, has_ended, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,

@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use super::ledger::Ledger;
+use crate::sync::panicking;
 
 /// What every simulated envelope carries.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,7 +80,7 @@ impl Cargo for Crate {
 impl Drop for Crate {
     fn drop(&mut self) {
         self.ledger.unpacked();
-        if self.bomb && !std::thread::panicking() {
+        if self.bomb && !panicking() {
             // Like a panic, without the noise of the hook.
             resume_unwind(Box::new("a planned panic of a destructor"));
         }

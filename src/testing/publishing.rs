@@ -13,7 +13,7 @@ use crate::bus::{Bus, Completion, PublishError, PublishFuture, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::envelope::{Envelope, EnvelopeId, Route};
 use crate::stage::settings::OnFull;
-use crate::sync::{AtomicBool, Ordering, lock};
+use crate::sync::{AtomicBool, Ordering, lock, panicking};
 
 /// An asynchronous publish.
 pub(super) struct Polled<P: Cargo> {
@@ -38,7 +38,7 @@ impl Wake for Flag {
     fn wake(self: Arc<Self>) {
         // ORDERING: Relaxed: one thread.
         self.woken.store(true, Ordering::Relaxed);
-        if self.panics && !std::thread::panicking() {
+        if self.panics && !panicking() {
             resume_unwind(Box::new("a planned panic of a waker"));
         }
     }

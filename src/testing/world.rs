@@ -137,8 +137,8 @@ impl<P: Cargo> World<P> {
             taken_out: AtomicU64::new(0),
             is_ending: crate::sync::AtomicBool::new(false),
         });
-        for index in 0..world.plan.stages {
-            world.open(NAMES[index]);
+        for name in &NAMES[..world.plan.stages] {
+            world.open(name);
         }
         world
     }

@@ -48,6 +48,11 @@ mod imp {
     /// The handle of a started thread.
     pub(crate) type JoinHandle = std::thread::JoinHandle<()>;
 
+    /// Whether a thread has ended.
+    pub(crate) fn has_ended(thread: &JoinHandle) -> bool {
+        thread.is_finished()
+    }
+
     /// Waits on `condvar` for at most `timeout`; `None` waits without limit.
     pub(crate) fn wait_on<'a, T>(
         condvar: &Condvar,
@@ -138,6 +143,11 @@ mod imp {
     /// The handle of a started thread.
     pub(crate) type JoinHandle = loom::thread::JoinHandle<()>;
 
+    /// Whether a thread has ended: models join their threads themselves.
+    pub(crate) fn has_ended(_thread: &JoinHandle) -> bool {
+        true
+    }
+
     /// Waits on `condvar`. Time does not pass in models: a wake-up that a time-out would mask shows
     /// as a deadlock.
     pub(crate) fn wait_on<'a, T>(
@@ -155,7 +165,7 @@ pub use imp::Ring;
 pub(crate) use imp::Ring;
 pub(crate) use imp::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
-    Ordering, fence, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,
+    Ordering, fence, has_ended, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,
 };
 
 /// The number under a meter. Meters decide nothing that the protocols rest on, so models leave
@@ -165,16 +175,21 @@ pub(crate) use std::sync::atomic::AtomicU64 as MeterU64;
 /// Whether sizes and waits shrink to what a model can explore.
 pub(crate) const SMALL: bool = cfg!(all(loom, feature = "loom"));
 
-pub(crate) use crossbeam_utils::{Backoff, CachePadded};
+pub(crate) use crossbeam_utils::CachePadded;
 
-pub(crate) use process::{next_bus_number, next_lane};
+pub(crate) use process::{cores, next_bus_number, next_lane};
 
-/// Numbers that all of this process share. Not modelled: they only tell things apart.
+/// What all of this process share. Not modelled: it decides no order.
 mod process {
     use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
     static LANES: AtomicUsize = AtomicUsize::new(1);
     static BUSES: AtomicU16 = AtomicU16::new(1);
+
+    /// The cores this process may use.
+    pub(crate) fn cores() -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
 
     /// A number for a publishing thread.
     pub(crate) fn next_lane() -> usize {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::envelope::{Envelope, Settled};
+use crate::stage::handler::guarded;
 use crate::sync::{Mutex, lock};
 
 /// What became of an envelope: the outcome, and the envelope unless it is a dead letter.
@@ -55,10 +56,13 @@ pub(crate) fn completion<P: Send + 'static>(
     let teller = Arc::clone(&shared);
     let own = envelope.take_callback();
     let envelope = envelope.on_settled(move |outcome, envelope| {
-        if let Some(own) = own {
-            own(outcome.clone(), None);
-        }
+        let said = outcome.clone();
+        let own = own.map_or(Ok(()), |own| guarded(|| own(said, None)));
         teller.tell((outcome, envelope));
+        if let Err(words) = own {
+            // For whoever guards and counts.
+            std::panic::resume_unwind(Box::new(words));
+        }
     });
     (envelope, Completion { shared })
 }

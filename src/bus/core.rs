@@ -197,6 +197,17 @@ impl<P: Send + 'static> Core<P> {
         self.panics.get()
     }
 
+    /// Lets go of all stages: the end of the circle between them and this core.
+    pub(crate) fn forget_stages(&self) {
+        self.stages.store(Arc::new(StageMap(Vec::new())));
+        self.forget_scratches();
+    }
+
+    /// Their views of the stages would keep these, and us, alive.
+    fn forget_scratches(&self) {
+        while self.scratches.pop().is_some() {}
+    }
+
     /// The books now; exact at rest.
     pub(crate) fn conservation(&self) -> Conservation {
         // What was settled is read before what was accepted: so nothing seems settled that was
@@ -244,7 +255,6 @@ impl<P: Send + 'static> Core<P> {
         }
         let mask = u64::from(self.settings.meter_every) - 1;
         let metered = envelope.id().lot() & mask == 0;
-        envelope.set_metered(metered);
         if metered || expiry.is_some() || envelope.extras().is_some() {
             self.stamp_rare(envelope, metered, expiry);
         }
@@ -261,7 +271,7 @@ impl<P: Send + 'static> Core<P> {
             envelope.set_stamp(now);
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
-        if let Some(life) = own.or(expiry.map(nanoseconds)) {
+        if let Some(life) = own.or_else(|| expiry.map(nanoseconds)) {
             envelope.extras_mut().expires_at = Some(now.saturating_add(life));
         }
     }
@@ -394,10 +404,23 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         }
         // Beyond `SPARE` they are freed.
         let _ = self.scratches.push(scratch);
+        if self.lifecycle() == Lifecycle::Stopped {
+            self.forget_scratches();
+        }
     }
 
     fn count_panic(&self) {
         self.panics.add(1);
+    }
+}
+
+impl<P> Drop for Core<P> {
+    /// Two panics of destructors in one drop would end the process: each is guarded.
+    fn drop(&mut self) {
+        let letters = std::mem::take(&mut lock(&self.dead).letters);
+        for letter in letters {
+            let _ = guarded(|| drop(letter));
+        }
     }
 }
 

@@ -117,7 +117,7 @@ impl<P: Send + 'static> Handle<P> {
         let lane = core.lane(lane());
         core.stamp(&mut envelope, stage.settings().expiry, || lane.fresh_id(core.clock()));
         lane.accepted.add(1);
-        let desk = Desk { worker: usize::MAX, scheduler: &**core.scheduler() };
+        let desk = Desk::outside(&**core.scheduler());
         let inside = InTurn::begin();
         let ran = turn::caller_runs(stage, core, &desk, envelope);
         drop(inside);

@@ -21,7 +21,7 @@ use crate::metrics::Conservation;
 use crate::stage::Stage;
 use crate::stage::engine::{Engine as _, StageMap};
 use crate::stage::enter::Refusal;
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// How often a shutdown looks at the books.
 const LOOK: Duration = Duration::from_micros(200);
@@ -62,20 +62,29 @@ impl<P: Send + 'static> Bus<P> {
     /// Pauses every stage: publishes are refused, queued work is held, running work finishes,
     /// hops are taken in.
     pub fn pause(&self) {
-        let _changing = lock(&self.core.changing);
+        let changing = lock(&self.core.changing);
         if self.core.lifecycle() == Lifecycle::Running {
             self.core.set_lifecycle(Lifecycle::Paused);
-            self.core.each_stage(|stage| stage.refuse(&*self.core, PAUSED));
+            self.core.each_stage(|stage| stage.mark(PAUSED));
+            self.unlock_and_wake(changing);
         }
     }
 
     /// Ends a pause of the bus.
     pub fn resume(&self) {
-        let _changing = lock(&self.core.changing);
+        let changing = lock(&self.core.changing);
         if self.core.lifecycle() == Lifecycle::Paused {
             self.core.set_lifecycle(Lifecycle::Running);
-            self.core.each_stage(|stage| stage.readmit(&*self.core, PAUSED));
+            self.core.each_stage(|stage| stage.unmark(&*self.core, PAUSED));
+            self.unlock_and_wake(changing);
         }
+    }
+
+    /// Wakes all publishers that wait, so that they see the change: wakers are foreign code, which
+    /// runs under no lock.
+    fn unlock_and_wake(&self, changing: MutexGuard<'_, ()>) {
+        drop(changing);
+        self.core.each_stage(|stage| stage.wake_publishers(&*self.core, usize::MAX));
     }
 
     /// Pauses one stage.
@@ -102,10 +111,9 @@ impl<P: Send + 'static> Bus<P> {
     /// # Errors
     /// [`BusError::UnknownStage`].
     pub fn close_stage(&self, name: &str) -> Result<(), BusError> {
-        let _changing = lock(&self.core.changing);
+        let changing = lock(&self.core.changing);
         let stage = self.find(name)?;
-        stage.refuse(&*self.core, CLOSED);
-        stage.settle_closed(&*self.core);
+        stage.mark(CLOSED);
         let mut stages = self.core.stages().0.clone();
         for place in &mut stages {
             if place.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stage)) {
@@ -113,7 +121,10 @@ impl<P: Send + 'static> Bus<P> {
             }
         }
         self.core.stage_map().store(Arc::new(StageMap(stages)));
-        self.core.shared.unreserve(stage.settings().permits as usize);
+        drop(changing);
+        // Callbacks are foreign code, which runs under no lock.
+        stage.settle_closed(&*self.core);
+        stage.retire(&*self.core.shared);
         Ok(())
     }
 
@@ -169,25 +180,28 @@ impl<P: Send + 'static> Bus<P> {
         }
         core.set_lifecycle(Lifecycle::Draining);
         core.each_stage(|stage| {
-            stage.refuse(&**core, DRAINING);
-            stage.readmit(&**core, PAUSED);
+            stage.mark(DRAINING);
+            stage.unmark(&**core, PAUSED);
         });
-        drop(changing);
+        self.unlock_and_wake(changing);
         if is_in_turn() {
-            let leftovers = core.running();
+            let leftovers = core.running(&core.stages());
             let conservation = core.conservation();
             return ShutdownReport { drained: false, leftovers, conservation };
         }
         self.finish(limit);
         let changing = lock(&core.changing);
         core.set_lifecycle(Lifecycle::Stopped);
-        core.each_stage(|stage| stage.refuse(&**core, CLOSED));
-        let mut leftovers = core.hand_back();
-        leftovers.extend(core.running());
-        let permits: u32 = core.stages().0.iter().flatten().map(|s| s.settings().permits).sum();
-        core.shared.unreserve(permits as usize);
-        core.stage_map().store(Arc::new(StageMap(Vec::new())));
+        core.each_stage(|stage| stage.mark(CLOSED));
+        let stages = core.stages();
+        core.forget_stages();
         drop(changing);
+        // Callbacks are foreign code, which runs under no lock.
+        let mut leftovers = core.hand_back(&stages);
+        leftovers.extend(core.running(&stages));
+        for stage in stages.0.iter().flatten() {
+            stage.retire(&*core.shared);
+        }
         let conservation = core.conservation();
         ShutdownReport { drained: leftovers.is_empty(), leftovers, conservation }
     }
@@ -201,12 +215,12 @@ impl<P: Send + 'static> Bus<P> {
         let mut slept = Duration::ZERO;
         let parker = Parker::new();
         while core.conservation().in_flight > 0 {
-            if self.turn() > 0 {
-                continue;
-            }
             let gone = Duration::from_nanos(clock.monotonic_ns() - begin).max(slept);
             if gone >= limit {
                 return;
+            }
+            if self.turn() > 0 {
+                continue;
             }
             let pause = LOOK.min(limit - gone);
             parker.park(Some(pause));
@@ -223,9 +237,8 @@ impl<P: Send + 'static> Core<P> {
     }
 
     /// Handler calls that run now, by stage.
-    fn running(&self) -> Vec<Leftover> {
+    fn running(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let now = self.clock().monotonic_ns();
-        let stages = self.stages();
         let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
         snapshots
             .filter(|stage| stage.in_flight > 0)
@@ -233,25 +246,20 @@ impl<P: Send + 'static> Core<P> {
             .collect()
     }
 
-    /// Hands back everything that waits in any stage.
-    fn hand_back(&self) -> Vec<Leftover> {
-        let desk = Desk { worker: usize::MAX, scheduler: &**self.scheduler() };
+    /// Hands back everything that waits in any of the closed stages.
+    fn hand_back(&self, stages: &StageMap<P>) -> Vec<Leftover> {
+        let desk = Desk::outside(&**self.scheduler());
         let mut leftovers = Vec::new();
-        self.each_stage_mut(|stage| {
+        for stage in stages.0.iter().flatten() {
             while let Some(envelope) = stage.take_inside() {
                 let id = envelope.id();
                 leftovers.push(Leftover::Waiting { stage: stage.name().to_owned(), id });
                 stage.meters().undelivered.add(1);
                 self.settle(&desk, envelope, Settled::Undelivered);
             }
-        });
-        leftovers
-    }
-
-    fn each_stage_mut(&self, mut act: impl FnMut(&Arc<Stage<P>>)) {
-        for stage in self.stages().0.iter().flatten() {
-            act(stage);
+            stage.wake_publishers(self, usize::MAX);
         }
+        leftovers
     }
 
     /// Takes one dead letter in again.

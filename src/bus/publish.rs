@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Lifecycle};
 use super::error::{PublishError, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
@@ -16,10 +16,23 @@ use crate::stage::enter::Refusal;
 use crate::stage::hop::nanoseconds;
 use crate::stage::room::Wake;
 use crate::stage::settings::OnFull;
-use crate::sync::{Backoff, SMALL};
+use crate::sync::{SMALL, yield_now};
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// Spins between two looks at a full ring.
+const PAUSE_SPINS: u32 = 100;
+
+/// Leaves a full ring alone for about a microsecond: each look at it takes the lines that its
+/// consumer needs, and a consumer that is left alone frees room for many.
+fn pause_before_retry(round: u32) {
+    if round > 3 {
+        yield_now();
+    }
+    for _ in 0..PAUSE_SPINS {
+        std::hint::spin_loop();
+    }
+}
 
 /// How long a publish may wait for room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +109,16 @@ impl<P: Send + 'static> Core<P> {
         if route.bus() != self.number {
             return Err(Refused::ForeignSlip);
         }
-        map.get(route).ok_or(Refused::NoRoute)
+        map.get(route).ok_or_else(|| self.why_missing())
+    }
+
+    /// A bus that ends lets go of its stages: then a missing one was closed.
+    #[cold]
+    fn why_missing(&self) -> Refused {
+        match self.lifecycle() {
+            Lifecycle::Running | Lifecycle::Paused => Refused::NoRoute,
+            Lifecycle::Draining | Lifecycle::Stopped => Refused::Closed,
+        }
     }
 
     #[cold]
@@ -127,14 +149,15 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
-    /// `DropOldest`: as many victims as it takes, up to what the stage can hold.
+    /// `DropOldest`: as many victims as it takes, up to what the stage can hold; none while hops
+    /// wait, since the room would be theirs.
     fn displace(
         &self,
         stage: &Arc<Stage<P>>,
         mut envelope: Envelope<P>,
     ) -> Result<(), (Refusal, Envelope<P>)> {
         for _ in 0..=2 * stage.settings().capacity {
-            if !stage.drop_oldest(self) {
+            if stage.has_waiting_hops() || !stage.drop_oldest(self) {
                 break;
             }
             match stage.try_enter(self, envelope) {
@@ -160,34 +183,36 @@ impl<P: Send + 'static> Core<P> {
             (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
             (Wait::No | Wait::Policy, _) => 0,
         };
-        if refusal != Refusal::Full || limit == 0 || is_in_turn() {
+        // Without threads only the caller makes room: waiting would be waiting for itself.
+        if refusal != Refusal::Full || limit == 0 || is_in_turn() || !self.shared.has_threads() {
             return Err((refusal, item));
         }
         let begin = self.clock().monotonic_ns();
         let deadline = begin.saturating_add(limit);
-        let backoff = Backoff::new();
         for round in 1_u32.. {
             if SMALL {
                 break;
             }
-            backoff.snooze();
+            pause_before_retry(round);
             match enter(item) {
                 Err((Refusal::Full, back)) => item = back,
                 ended => return ended,
             }
-            if round % 16 == 0 && self.clock().monotonic_ns() > begin + YIELD_NS {
+            if round % 8 == 0 && self.clock().monotonic_ns() > begin + YIELD_NS {
                 break;
             }
         }
         let parker = Arc::new(Parker::new());
+        let mut woken = true;
         loop {
             let number = stage.join_publishers(Wake::Thread(Arc::clone(&parker)));
             let tried = enter(item);
             let left = deadline.saturating_sub(self.clock().monotonic_ns());
             match tried {
-                Err((Refusal::Full, back)) if left > 0 => {
+                // A whole wait without a wake-up ends it too, should the clock stand still.
+                Err((Refusal::Full, back)) if left > 0 && woken => {
                     item = back;
-                    let woken = parker.park(Some(Duration::from_nanos(left)));
+                    woken = parker.park(Some(Duration::from_nanos(left)));
                     // Whoever took us out of the line gave us a turn: it is used below.
                     stage.leave_publishers(self, number, woken);
                 }

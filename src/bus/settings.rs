@@ -20,7 +20,7 @@ pub struct BusSettings {
     pub idle: Idle,
     /// Where workers run. Default: `Off`. Not used on a shared pool.
     pub pin: Pin,
-    /// The most hops an envelope may take. 1 to 4,294,967,295; default 1,000.
+    /// The most hops an envelope may take. 1 to 65,534; default 1,000.
     pub hop_limit: u32,
     /// Dead letters kept; the oldest is dropped, and counted, when another comes.
     /// 1 to 16,777,216; default 10,000.
@@ -57,7 +57,7 @@ impl BusSettings {
     /// [`SettingError`] with the first field that is out of range.
     pub fn validate(&self) -> Result<(), SettingError> {
         demand(self.workers <= 64, "workers", self.workers, "0 to 64")?;
-        demand(self.hop_limit >= 1, "hop_limit", self.hop_limit, "1 to 4294967295")?;
+        demand((1..=65_534).contains(&self.hop_limit), "hop_limit", self.hop_limit, "1 to 65534")?;
         demand(
             (1..=1 << 24).contains(&self.dead_letters),
             "dead_letters",

@@ -17,6 +17,14 @@ impl InTurn {
     }
 }
 
+#[cfg(test)]
+impl InTurn {
+    /// Plays another thread, outside of any turn, until dropped.
+    pub fn end() -> Self {
+        Self { before: INSIDE.replace(false) }
+    }
+}
+
 impl Drop for InTurn {
     fn drop(&mut self) {
         INSIDE.with(|inside| inside.set(self.before));

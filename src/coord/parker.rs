@@ -57,6 +57,13 @@ impl Parker {
         }
     }
 
+    /// Whether a park would return at once.
+    #[cfg(test)]
+    pub(crate) fn has_token(&self) -> bool {
+        // ORDERING: Relaxed: for the simulator, which is one thread.
+        self.state.load(Ordering::Relaxed) == TOKEN
+    }
+
     fn take_token(&self) -> bool {
         // ORDERING: AcqRel/Relaxed, pairs with the swap in `unpark`; a failed try learns nothing.
         self.state.compare_exchange(TOKEN, EMPTY, Ordering::AcqRel, Ordering::Relaxed).is_ok()

@@ -65,6 +65,12 @@ impl Sleep {
         woken
     }
 
+    /// Whether a park of `worker` would return at once.
+    #[cfg(test)]
+    pub(crate) fn has_token(&self, worker: usize) -> bool {
+        self.parkers[worker].has_token()
+    }
+
     /// W1, W2: wakes `preferred` if it is parked, else any parked worker, the sentinel last.
     /// Returns whom.
     pub fn wake(&self, preferred: usize) -> Option<usize> {

@@ -10,8 +10,8 @@ pub trait Task: Send + Sync + 'static {
     fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned;
     /// The release function; `Some` when work was found and a permit taken again.
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket>;
-    /// A permit that a waiting hop held is about to become a ticket again.
-    fn unhold(&self);
+    /// A permit that waited with hops is about to be queued again.
+    fn hold_ended(&self) {}
     /// Whether it has several permits.
     fn is_shared(&self) -> bool;
     /// The number of the worker that should run it by preference (modulo the pool's size).
@@ -69,11 +69,12 @@ pub enum Turned {
 pub trait Scheduler: Send + Sync + 'static {
     /// Queues a ticket that is not in any queue, and wakes a worker for it if one is parked.
     fn post(&self, ticket: Ticket);
-    /// Queues a ticket behind the other work of `worker`, which goes on inside its turn: no one is
-    /// woken to run it, but someone keeps watch.
+    /// Queues a ticket behind the other work of `worker` without waking anyone.
     fn requeue(&self, worker: usize, ticket: Ticket);
     /// Wakes one parked worker, if there is one, to look for work in the queues of others.
     fn wake_other(&self, worker: usize);
+    /// Gives back places in the run queues that permits of a closed stage no longer need.
+    fn unreserve(&self, permits: usize);
     /// Remembers the stage with several permits in whose handler `worker` may get stuck.
     fn working_on(&self, worker: usize, task: Arc<dyn Task>);
     /// Runs `action` on some worker at `deadline` (monotonic nanoseconds) or soon after.
@@ -83,10 +84,22 @@ pub trait Scheduler: Send + Sync + 'static {
 /// What a turn knows of the worker that runs it.
 #[derive(Clone, Copy)]
 pub struct Desk<'a> {
-    /// The worker's number; the number of workers for a thread that is none of them.
+    /// The worker's number; `usize::MAX` for a thread that is none of them.
     pub worker: usize,
     /// The pool.
     pub scheduler: &'a dyn Scheduler,
+}
+
+impl Desk<'_> {
+    /// The desk of a thread that is no worker.
+    pub fn outside(scheduler: &dyn Scheduler) -> Desk<'_> {
+        Desk { worker: usize::MAX, scheduler }
+    }
+
+    /// Whether a worker sits here.
+    pub fn is_worker(&self) -> bool {
+        self.worker != usize::MAX
+    }
 }
 
 impl fmt::Debug for Desk<'_> {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::headers::{HeaderError, HeaderValue, Headers};
 use super::id::EnvelopeId;
+use super::marks::Marks;
 use super::slip::{Route, Slip};
 
 /// Called once with what became of an envelope; see [`Envelope::on_settled`].
@@ -17,27 +18,24 @@ pub(crate) type Callback<P, S> = Box<dyn FnOnce(S, Option<Envelope<P>>) + Send>;
 ///
 /// ```
 /// # use waystage::{Bus, BusSettings, Envelope};
-/// # let bus: Bus<&'static str> = Bus::start(BusSettings { workers: 0, ..BusSettings::default() })?;
+/// # let settings = BusSettings { workers: 0, ..BusSettings::default() };
+/// # let bus: Bus<&'static str> = Bus::start(settings)?;
 /// let slip = bus.slip(["parse", "archive"])?;
-/// let envelope = Envelope::new("M 4.5", slip).with_key("ci37868143").with_header("source", "usgs")?;
+/// let envelope =
+///     Envelope::new("M 4.5", slip).with_key("ci37868143").with_header("source", "usgs")?;
 /// assert_eq!(envelope.payload(), &"M 4.5");
 /// assert_eq!(envelope.slip().remaining(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[repr(C)]
 pub struct Envelope<P> {
     id: EnvelopeId,
     slip: Slip,
-    /// Monotonic nanoseconds at which it came to wait; zero when it is not metered.
-    stamp: u64,
-    /// Hops taken, across re-drives too.
-    hops: u32,
-    /// Failed attempts at the current stage.
-    attempts: u16,
-    /// Whether its fate is metered, 0 or 1: one in N, all hops of the same envelope. Not a `bool`:
-    /// an envelope without unused bit patterns moves as one piece, inside an `Option` too.
-    metered: u8,
     extras: Option<Box<Extras<P>>>,
     payload: P,
+    /// Last, and the only field with an unused bit pattern: so a slot of a ring that holds an
+    /// envelope or a block is as large as the envelope, and both move in the same pieces.
+    marks: Marks,
 }
 
 /// What most envelopes do not have.
@@ -129,16 +127,7 @@ pub enum Settled {
 impl<P> Envelope<P> {
     /// An envelope that will visit the hops of `slip`. Its id is given when it is published.
     pub fn new(payload: P, slip: Slip) -> Self {
-        Self {
-            id: EnvelopeId::NIL,
-            slip,
-            stamp: 0,
-            hops: 0,
-            attempts: 0,
-            metered: 0,
-            extras: None,
-            payload,
-        }
+        Self { id: EnvelopeId::NIL, slip, extras: None, payload, marks: Marks::NEW }
     }
 
     /// Gives it this id. Nil asks for a fresh one at publish.
@@ -241,12 +230,12 @@ impl<P> Envelope<P> {
 
     /// Hops taken so far, across re-drives too.
     pub fn hops(&self) -> u32 {
-        self.hops
+        self.marks.hops()
     }
 
     /// Failed attempts at the current stage.
     pub fn attempts(&self) -> u16 {
-        self.attempts
+        self.marks.attempts()
     }
 
     /// Why it was sent to a dead-letter stage, when it was.
@@ -257,6 +246,11 @@ impl<P> Envelope<P> {
     /// How often it was re-driven from the dead letters.
     pub fn redrives(&self) -> u16 {
         self.extras.as_ref().map_or(0, |extras| extras.redrives)
+    }
+
+    #[inline]
+    pub(crate) fn is_metered(&self) -> bool {
+        self.marks.is_metered()
     }
 
     /// Whether dropping it runs no foreign code and nobody wants to know what became of it.
@@ -282,6 +276,13 @@ impl<P> Envelope<P> {
         self.extras.as_mut()?.callback.take()
     }
 
+    /// Makes the next hop the current one, and counts it.
+    #[inline]
+    pub(crate) fn arrive(&mut self) {
+        self.slip.ratchet();
+        self.set_hops(self.hops() + 1);
+    }
+
     /// Sends it to `route` next, its remaining hops untouched; it counts as being there.
     pub(crate) fn redirect(&mut self, route: Route) {
         if self.slip.current() != Some(route) {
@@ -296,29 +297,20 @@ impl<P> Envelope<P> {
     }
 
     pub(crate) fn set_hops(&mut self, hops: u32) {
-        self.hops = hops;
+        self.marks = self.marks.with_hops(hops);
     }
 
     pub(crate) fn set_attempts(&mut self, attempts: u16) {
-        self.attempts = attempts;
+        self.marks = self.marks.with_attempts(attempts);
     }
 
-    #[inline]
-    pub(crate) fn is_metered(&self) -> bool {
-        self.metered != 0
-    }
-
-    pub(crate) fn set_metered(&mut self, metered: bool) {
-        self.metered = u8::from(metered);
-    }
-
-    #[inline]
-    pub(crate) fn stamp(&self) -> u64 {
-        self.stamp
+    /// Nanoseconds since it came to wait, for a metered envelope.
+    pub(crate) fn waited(&self, now: u64) -> u64 {
+        self.marks.since_stamp(now)
     }
 
     pub(crate) fn set_stamp(&mut self, monotonic_ns: u64) {
-        self.stamp = monotonic_ns;
+        self.marks = self.marks.with_stamp(monotonic_ns);
     }
 }
 
@@ -327,7 +319,7 @@ impl<P: fmt::Debug> fmt::Debug for Envelope<P> {
         f.debug_struct("Envelope")
             .field("id", &self.id)
             .field("slip", &self.slip)
-            .field("hops", &self.hops)
+            .field("hops", &self.hops())
             .field("payload", &self.payload)
             .finish_non_exhaustive()
     }
@@ -339,7 +331,7 @@ mod tests {
 
     #[test]
     fn two_cache_lines_with_64_bytes_of_payload() {
-        assert_eq!(size_of::<Envelope<[u64; 8]>>(), 128);
-        assert_eq!(size_of::<Option<Envelope<[u64; 8]>>>(), 136, "moves as one piece");
+        assert_eq!(size_of::<Envelope<[u64; 8]>>(), 120, "and 8 for the stamp of a ring's slot");
+        assert_eq!(size_of::<Option<Envelope<[u64; 8]>>>(), 120);
     }
 }

@@ -5,7 +5,9 @@ use super::histogram::Quantiles;
 /// The books of a bus: everything accepted is somewhere.
 ///
 /// ```
-/// let books = waystage::Conservation { accepted: 3, completed: 2, in_flight: 1, ..Default::default() };
+/// use waystage::Conservation;
+/// let books =
+///     Conservation { accepted: 3, completed: 2, in_flight: 1, ..Conservation::default() };
 /// assert!(books.holds());
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -37,12 +37,19 @@ impl<P> Notebook<P> {
     }
 }
 
-/// An attempt emitted more envelopes than its stage allows.
+/// Why an emit was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an attempt may emit {limit} envelopes at this stage; raise `emits` to allow more")]
-pub struct EmitError {
-    /// The stage's bound.
-    pub limit: usize,
+#[non_exhaustive]
+pub enum EmitError {
+    /// The attempt emitted more envelopes than its stage allows.
+    #[error("an attempt may emit {limit} envelopes at this stage; raise `emits` to allow more")]
+    TooMany {
+        /// The stage's bound.
+        limit: usize,
+    },
+    /// The slip was made by another bus.
+    #[error("the slip belongs to another bus; make it with this bus's `slip`")]
+    ForeignSlip,
 }
 
 /// One envelope in the hands of a handler.
@@ -146,7 +153,7 @@ impl<P> Context<'_, P> {
     /// accepted together with this envelope's settlement, or not at all.
     ///
     /// # Errors
-    /// [`EmitError`] at the stage's bound.
+    /// [`EmitError`] at the stage's bound, or when the slip is of another bus.
     pub fn emit(&mut self, payload: P, slip: Slip) -> Result<(), EmitError> {
         self.emit_envelope(Envelope::new(payload, slip))
     }
@@ -154,17 +161,21 @@ impl<P> Context<'_, P> {
     /// As [`emit`](Self::emit), for an envelope with headers, a callback or an id of its own.
     ///
     /// # Errors
-    /// [`EmitError`] at the stage's bound.
+    /// [`EmitError`] at the stage's bound, or when the slip is of another bus.
     pub fn emit_envelope(&mut self, envelope: Envelope<P>) -> Result<(), EmitError> {
         if self.notebook.emits.len() >= self.emits_max {
-            return Err(EmitError { limit: self.emits_max });
+            return Err(EmitError::TooMany { limit: self.emits_max });
+        }
+        let first = envelope.slip().peek_next().or_else(|| envelope.current());
+        if first.is_some_and(|first| self.is_foreign(first)) {
+            return Err(EmitError::ForeignSlip);
         }
         self.notebook.emits.push(envelope);
         Ok(())
     }
 
     fn note(&mut self, route: Route, change: Change) -> Result<(), SlipError> {
-        if self.envelope.current().is_some_and(|current| current.bus() != route.bus()) {
+        if self.is_foreign(route) {
             return Err(SlipError::ForeignRoute);
         }
         let pushed = self.notebook.changes.len();
@@ -173,6 +184,10 @@ impl<P> Context<'_, P> {
         }
         self.notebook.changes.push(change);
         Ok(())
+    }
+
+    fn is_foreign(&self, route: Route) -> bool {
+        self.envelope.current().is_some_and(|current| current.bus() != route.bus())
     }
 
     fn headers_mut(&mut self) -> &mut Headers {

@@ -93,23 +93,22 @@ impl<P> Scratch<P> {
     }
 }
 
-/// Adds an envelope to what goes to `target`.
+/// Adds an envelope to what goes to `target`, and lends it there.
 #[inline]
-pub(crate) fn collect<P>(
-    out: &mut Vec<(Arc<Stage<P>>, Block<P>)>,
+pub(crate) fn collect<'a, P>(
+    out: &'a mut Vec<(Arc<Stage<P>>, Block<P>)>,
     spare: &mut Vec<Block<P>>,
     target: &Arc<Stage<P>>,
     envelope: Envelope<P>,
-) {
-    for (stage, block) in out.iter_mut() {
-        if Arc::ptr_eq(stage, target) {
-            block.push_back(envelope);
-            return;
-        }
-    }
-    let mut block = spare.pop().unwrap_or_default();
+) -> &'a mut Envelope<P> {
+    let known = out.iter().position(|(stage, _)| Arc::ptr_eq(stage, target));
+    let place = known.unwrap_or_else(|| {
+        out.push((Arc::clone(target), spare.pop().unwrap_or_default()));
+        out.len() - 1
+    });
+    let block = &mut out[place].1;
     block.push_back(envelope);
-    out.push((Arc::clone(target), block));
+    block.back_mut().expect("it was just pushed")
 }
 
 impl<P> fmt::Debug for Scratch<P> {

@@ -107,7 +107,7 @@ impl<P: Send + 'static> Stage<P> {
     /// Settles everything inside a closed stage. Safe to run from several threads at once: each
     /// envelope is taken out by one of them.
     pub(crate) fn settle_closed(&self, engine: &dyn Engine<P>) {
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         while let Some(envelope) = self.take_inside() {
             self.meters.dead.add(1);
             engine.bury(&desk, envelope, Cause::StageClosed, &self.name);
@@ -145,7 +145,7 @@ impl<P: Send + 'static> Stage<P> {
         // list may have been in no place when the last permit holder looked.
         self.after_pop(engine);
         self.after_push(engine);
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         self.meters.dropped.add(1);
         engine.settle(&desk, victim, Settled::Dropped);
         true
@@ -192,6 +192,11 @@ impl<P: Send + 'static> Stage<P> {
                 engine.count_panic();
             }
         }
+    }
+
+    /// Whether hops wait in line.
+    pub(crate) fn has_waiting_hops(&self) -> bool {
+        self.attendance.has(HOPS_WAIT)
     }
 
     /// Whether a publish would be refused before its push.

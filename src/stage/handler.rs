@@ -90,7 +90,7 @@ impl<P> fmt::Debug for Handler<P> {
 /// # Errors
 /// The words of the panic, when it panicked.
 pub(crate) fn guarded<R>(body: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| describe(panic))
+    catch_unwind(AssertUnwindSafe(body)).map_err(describe)
 }
 
 #[cold]

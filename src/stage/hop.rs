@@ -31,10 +31,9 @@ impl<P: Send + 'static> Stage<P> {
             return false;
         }
         let mut waited = false;
-        if word & HOPS_WAIT == 0 && block.len() > 1 && block.len() <= self.settings.batch {
-            if let Err(whole) = self.queue.push_block(std::mem::take(block)) {
-                *block = whole;
-            }
+        let as_block = word & HOPS_WAIT == 0 && (2..=self.settings.batch).contains(&block.len());
+        if as_block && let Err(whole) = self.queue.push_block(std::mem::take(block)) {
+            *block = whole;
         }
         while let Some(envelope) = block.pop_front() {
             if self.attendance.has(HOPS_WAIT) {
@@ -158,7 +157,7 @@ impl<P: Send + 'static> Stage<P> {
 
     fn line_is_due(self: &Arc<Self>, left_before: u64, timeout: u64) {
         let engine = &*self.engine;
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         let stuck = self.meters.hot.started.get() == left_before && !self.attendance.has(PAUSED);
         let now = engine.clock().monotonic_ns();
         let mut room = lock(&self.room);
@@ -196,7 +195,7 @@ impl<P: Send + 'static> Stage<P> {
         engine: &dyn Engine<P>,
         envelope: Envelope<P>,
     ) {
-        let desk = Desk { worker: usize::MAX, scheduler: &**engine.scheduler() };
+        let desk = Desk::outside(&**engine.scheduler());
         let mut block = Block::from([envelope]);
         self.enter_hops(engine, &desk, &mut block, &mut || None);
     }

@@ -37,7 +37,9 @@ pub(crate) struct HotMeters {
     pub(crate) done: Counter,
     /// Envelopes whose visit here ended, whatever the outcome.
     pub(crate) left: Counter,
-    /// Smoothed service time in nanoseconds; zero while unknown.
+    /// The last measured call in nanoseconds; zero while unknown.
+    last_ns: Counter,
+    /// The shorter of the last two: one call that the machine interrupted makes no handler slow.
     service_ns: Counter,
     /// When the last metered envelope that was taken up had come, or when the stage last woke.
     pub(crate) last_entered: Counter,
@@ -46,21 +48,29 @@ pub(crate) struct HotMeters {
 impl StageMeters {
     /// Takes one measurement of the handler into the class.
     pub(crate) fn learn(&self, service_ns: u64) {
-        let known = self.hot.service_ns.get();
-        let smoothed = if known == 0 { service_ns } else { (3 * known + service_ns) / 4 };
-        self.hot.service_ns.set(smoothed.max(1));
+        let last = self.hot.last_ns.get();
+        let sample = service_ns.max(1);
+        self.hot.last_ns.set(sample);
+        self.hot.service_ns.set(if last == 0 { sample } else { sample.min(last) });
     }
 
     /// Whether nothing is known of the handler's speed.
     #[inline]
     pub(crate) fn is_unmeasured(&self) -> bool {
-        self.hot.service_ns.get() == 0
+        self.hot.last_ns.get() == 0
+    }
+
+    /// Whether the next call must be timed: nothing is known, or the last one was long.
+    #[inline]
+    pub(crate) fn is_doubtful(&self) -> bool {
+        // Wraps for zero, "unknown", to the largest number: one comparison.
+        self.hot.last_ns.get().wrapping_sub(1) >= SLOW_NS
     }
 
     /// Whether handler calls are known to be short.
     #[inline]
     pub(crate) fn is_fast(&self) -> bool {
-        // Wraps for zero, "unknown", to the largest number: one comparison.
+        // As above.
         self.hot.service_ns.get().wrapping_sub(1) < SLOW_NS
     }
 }

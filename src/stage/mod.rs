@@ -22,11 +22,11 @@ pub mod turn;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::coord::attendance::{self, Attendance, Released};
+use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
-use crate::sync::{Mutex, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
 use handler::Handler;
@@ -47,6 +47,9 @@ pub struct Stage<P> {
     queue: Queue<P>,
     handler: OnceLock<Handler<P>>,
     room: Mutex<Room<P>>,
+    /// Permits that wait with hops, counted where there are several: while there are any, *attended*
+    /// does not mean that somebody comes by, so *slow* stays set.
+    held: AtomicU32,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -70,6 +73,7 @@ impl<P: Send + 'static> Stage<P> {
             queue: Queue::new(settings.capacity),
             handler: OnceLock::new(),
             room: Mutex::new(Room::new()),
+            held: AtomicU32::new(0),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -120,21 +124,40 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
+    /// Takes the free permits of a closed stage out of use for ever; their places in the run queues
+    /// go back to the pool. Permits that are out follow when they are released.
+    pub(crate) fn retire(&self, scheduler: &dyn Scheduler) {
+        while self.attendance.has(attendance::CLOSED) && self.attendance.try_take() {
+            scheduler.unreserve(1);
+        }
+    }
+
     /// Remembers when the stage went from idle to attended, as a bound for the oldest age.
     fn note_awake(&self) {
         self.meters.hot.last_entered.set(self.engine.clock().monotonic_ns());
     }
 
-    /// Sets bits of the state word and lets everyone blocked look at it again.
-    pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
+    /// Sets bits of the state word.
+    pub(crate) fn mark(&self, bits: u32) {
         self.attendance.set(bits);
-        self.wake_publishers(engine, usize::MAX);
     }
 
     /// Clears bits of the state word, and takes up the work that was held.
-    pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+    pub(crate) fn unmark(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
         self.attendance.clear(bits);
         self.look(&**engine.scheduler());
+    }
+
+    /// Sets bits of the state word and lets everyone blocked look at it again.
+    pub(crate) fn refuse(&self, engine: &dyn Engine<P>, bits: u32) {
+        self.mark(bits);
+        self.wake_publishers(engine, usize::MAX);
+    }
+
+    /// Clears bits of the state word, takes up the work that was held, and lets everyone blocked
+    /// look at it again.
+    pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+        self.unmark(engine, bits);
         self.wake_publishers(engine, usize::MAX);
     }
 
@@ -143,10 +166,33 @@ impl<P: Send + 'static> Stage<P> {
         self.attendance.before_push()
     }
 
+    /// Its queue, for the simulator.
+    #[cfg(test)]
+    pub(crate) fn queue(&self) -> &Queue<P> {
+        &self.queue
+    }
+
     /// Holds a permit of this stage for an envelope that waits elsewhere.
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
-        self.attendance.hold();
+        self.attendance.mark_attended();
+        if !self.is_alone() {
+            // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
+            self.held.fetch_add(1, Ordering::SeqCst);
+            self.attendance.set(SLOW);
+        }
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
+    }
+
+    /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
+    fn note_fast(&self) {
+        // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
+        // sets the bit.
+        if self.held.load(Ordering::SeqCst) == 0 {
+            self.attendance.clear(SLOW);
+            if self.held.load(Ordering::SeqCst) != 0 {
+                self.attendance.set(SLOW);
+            }
+        }
     }
 
     /// A reading of its meters.
@@ -198,13 +244,20 @@ impl<P: Send + 'static> Task for Stage<P> {
 
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket> {
         match self.attendance.release(|| self.has_work()) {
-            Released::Free => None,
+            Released::Free => {
+                // Whoever closed it may have looked before this permit was back.
+                self.retire(&**self.engine.scheduler());
+                None
+            }
             Released::Again => Some(ticket),
         }
     }
 
-    fn unhold(&self) {
-        self.attendance.unhold();
+    fn hold_ended(&self) {
+        if !self.is_alone() {
+            // ORDERING: SeqCst, pairs with `note_fast`.
+            self.held.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     fn is_shared(&self) -> bool {
@@ -217,7 +270,7 @@ impl<P: Send + 'static> Task for Stage<P> {
 
     fn rescue(self: Arc<Self>, scheduler: &dyn Scheduler) {
         if self.settings.permits > 1 {
-            self.attendance.set(attendance::SLOW);
+            self.attendance.set(SLOW);
             self.look(scheduler);
         }
     }

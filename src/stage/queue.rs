@@ -133,6 +133,12 @@ impl<P> Queue<P> {
         self.ring.is_empty() && !self.has_side()
     }
 
+    /// Whether no slot is free.
+    #[cfg(test)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.is_full()
+    }
+
     /// Whether at least half of the slots are free.
     pub(crate) fn is_half_empty(&self) -> bool {
         self.ring.len() <= self.ring.capacity() / 2

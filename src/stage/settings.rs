@@ -76,7 +76,7 @@ pub struct StageSettings {
     pub on_full: OnFull,
     /// What is promised to envelopes that enter here. Default: `AtMostOnce`.
     pub level: Level,
-    /// Attempts before an envelope is given up, the first included. 1 to 65,535; default 1.
+    /// Attempts before an envelope is given up, the first included. 1 to 255; default 1.
     pub attempts: u16,
     /// Where it waits between attempts. Default: `InPlace`.
     pub retry: Retry,
@@ -145,7 +145,7 @@ impl StageSettings {
         demand((1..=1 << 24).contains(&self.capacity), "capacity", self.capacity, "1 to 16777216")?;
         demand((1..=4096).contains(&self.permits), "permits", self.permits, "1 to 4096")?;
         demand((1..=1 << 16).contains(&self.batch), "batch", self.batch, "1 to 65536")?;
-        demand(self.attempts >= 1, "attempts", self.attempts, "1 to 65535")?;
+        demand((1..=255).contains(&self.attempts), "attempts", self.attempts, "1 to 255")?;
         demand(self.emits <= 1 << 16, "emits", self.emits, "0 to 65536")?;
         let day = Duration::from_secs(86_400);
         demand(

@@ -42,7 +42,7 @@ impl Failed {
 pub(super) enum Verdict {
     /// Its itinerary ended.
     End,
-    /// It goes on; the route is current already.
+    /// It goes on to this next hop.
     Go(Route),
     /// It is tried again at once.
     Retry,
@@ -68,7 +68,7 @@ impl<P: Send + 'static> Turn<'_, P> {
         let Some(Kind::Each(handle)) = stage.handler.get().map(|handler| &handler.0) else {
             return Ok(());
         };
-        let timed = envelope.is_metered() || stage.meters.is_unmeasured();
+        let timed = envelope.is_metered() || stage.meters.is_doubtful();
         let start = if timed { self.start_timing(stage, envelope) } else { 0 };
         let mut context = Context {
             envelope,
@@ -91,7 +91,7 @@ impl<P: Send + 'static> Turn<'_, P> {
         for envelope in batch.iter_mut().filter(|envelope| envelope.is_metered()) {
             start = self.start_timing(stage, envelope);
         }
-        let timed = start != 0 || stage.meters.is_unmeasured();
+        let timed = start != 0 || stage.meters.is_doubtful();
         if timed && start == 0 {
             start = self.engine.clock().monotonic_ns();
         }
@@ -114,9 +114,10 @@ impl<P: Send + 'static> Turn<'_, P> {
     #[cold]
     fn start_timing(&self, stage: &Stage<P>, envelope: &Envelope<P>) -> u64 {
         let now = self.engine.clock().monotonic_ns();
-        if envelope.stamp() != 0 {
-            stage.meters.wait.record(now.saturating_sub(envelope.stamp()));
-            stage.meters.hot.last_entered.set(envelope.stamp());
+        if envelope.is_metered() {
+            let waited = envelope.waited(now);
+            stage.meters.wait.record(waited);
+            stage.meters.hot.last_entered.set(now.saturating_sub(waited));
         }
         now
     }
@@ -154,12 +155,11 @@ impl<P: Send + 'static> Turn<'_, P> {
         if envelope.attempts() != 0 {
             envelope.set_attempts(0);
         }
-        let Some(next) = envelope.slip_mut().ratchet() else {
+        let Some(next) = envelope.slip().peek_next() else {
             return Verdict::End;
         };
-        let hops = envelope.hops() + 1;
-        envelope.set_hops(hops);
-        if hops > self.engine.hop_limit() {
+        if envelope.hops() >= self.engine.hop_limit() {
+            envelope.arrive();
             return Verdict::GiveUp(Cause::HopLimit);
         }
         Verdict::Go(next)
@@ -202,20 +202,24 @@ impl<P: Send + 'static> Turn<'_, P> {
     pub(super) fn carry_out(
         &mut self,
         stage: &Arc<Stage<P>>,
-        envelope: Envelope<P>,
+        mut envelope: Envelope<P>,
         verdict: Verdict,
     ) {
         match verdict {
             Verdict::Go(next) => {
                 let scratch = &mut *self.scratch;
                 match scratch.map.get(next) {
+                    // Moved first and written then: copying what was just written in small pieces
+                    // stalls.
                     Some(target) => {
-                        collect(&mut scratch.out, &mut scratch.spare, target, envelope);
+                        collect(&mut scratch.out, &mut scratch.spare, target, envelope).arrive();
                     }
-                    None => self.give_up(stage, envelope, Cause::NoRoute),
+                    None => {
+                        envelope.arrive();
+                        self.give_up(stage, envelope, Cause::NoRoute);
+                    }
                 }
             }
-            Verdict::End if envelope.is_plain() => self.engine.settle_plain(self.desk),
             Verdict::End => self.end(stage, envelope),
             Verdict::Delay => stage.delay(self.engine, envelope),
             Verdict::GiveUp(cause) => self.give_up(stage, envelope, cause),
@@ -272,7 +276,9 @@ impl<P: Send + 'static> Turn<'_, P> {
         let next = if slip.is_at_stage() { slip.current() } else { slip.ratchet() };
         let scratch = &mut *self.scratch;
         match next.and_then(|next| scratch.map.get(next)) {
-            Some(target) => collect(&mut scratch.out, &mut scratch.spare, target, emit),
+            Some(target) => {
+                collect(&mut scratch.out, &mut scratch.spare, target, emit);
+            }
             None => self.engine.bury(self.desk, emit, Cause::NoRoute, ""),
         }
     }

@@ -7,7 +7,8 @@
 //!    or before the next call where the handler is slow.
 //! 3. **Run-on**: at the end of the turn, when the next stage's permit is free and nothing waits
 //!    there, this stage's permit goes back to the queue as a ticket and the same worker runs the
-//!    next stage on what it has in hand. At most `batch` handler calls run on per turn.
+//!    next stage on what it has in hand, and so on; the permit of a stage that was run on goes
+//!    through the release function. At most `batch` handler calls run on per turn.
 //! 4. A hop without room takes this stage's permit along into the line ([`super::hop`]).
 //!
 //! What an attempt means is decided in [`super::settle`].
@@ -123,34 +124,35 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         let mut current = Arc::clone(first);
         let mut first_is_held = true;
         while let Some(next) = self.pass_on(&current) {
-            if Arc::ptr_eq(&current, first) {
-                first_is_held = false;
-            }
-            self.leave(&current);
+            self.leave(&current, first_is_held);
+            first_is_held = false;
             current = next;
             self.drain(&current);
         }
-        let gave_hold = self.hold.take().is_some();
-        if gave_hold && !current.is_alone() {
+        let held = self.hold.take().is_none();
+        if !held && !current.is_alone() {
+            // Our permit waits with hops: another one serves what is left here.
             current.look(self.desk.scheduler);
         }
-        if !Arc::ptr_eq(&current, first) || !first_is_held {
-            if !gave_hold {
-                give_back(&current, self.desk);
-            }
-            return End::Given(self.taken);
+        if first_is_held && held {
+            return End::Held(self.taken);
         }
-        if gave_hold { End::Given(self.taken) } else { End::Held(self.taken) }
+        if held {
+            give_back(&current, self.desk);
+        }
+        End::Given(self.taken)
     }
 
-    /// Gives up the permit of a stage before another is run on: it stays a ticket.
-    fn leave(&mut self, stage: &Arc<Stage<P>>) {
-        if self.hold.take().is_some() {
-            return;
+    /// Gives up the permit of a stage before another is run on: that of the stage the turn began
+    /// with stays a ticket of this worker, one that was run on goes back.
+    fn leave(&mut self, stage: &Arc<Stage<P>>, is_first: bool) {
+        if is_first && self.desk.is_worker() {
+            stage.attendance.mark_attended();
+            let ticket = Ticket::new(Arc::clone(stage) as Arc<dyn Task>);
+            self.desk.scheduler.requeue(self.desk.worker, ticket);
+        } else {
+            give_back(stage, self.desk);
         }
-        stage.attendance.mark_attended();
-        let ticket = Ticket::new(Arc::clone(stage) as Arc<dyn Task>);
-        self.desk.scheduler.requeue(self.desk.worker, ticket);
     }
 
     /// Takes envelopes of one stage, from the hand first, and handles them.
@@ -168,16 +170,20 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             Kind::Batch(_) => self.drain_batch(stage, fast),
         }
         if stage.meters.is_fast() && !stage.is_alone() && stage.attendance.has(SLOW) {
-            stage.attendance.clear(SLOW);
+            stage.note_fast();
         }
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);
         self.scratch.hand = hand;
+        if stage.attendance.has(CLOSED) {
+            // The closer may have looked before we put something back.
+            stage.settle_closed(self.engine);
+        }
     }
 
     fn drain_each(&mut self, stage: &Arc<Stage<P>>, fast: bool) {
         let keeps_block = fast && stage.is_alone();
-        while self.budget > 0 && self.hold.is_none() {
+        while self.budget > 0 && self.hold.is_none() && !stage.attendance.has(PAUSED) {
             if let Some(envelope) = self.scratch.hand.pop_front() {
                 if !keeps_block {
                     stage.queue.stash(&mut self.scratch.hand);
@@ -211,6 +217,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     fn one(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, fast: bool) {
         if !fast {
             self.pass_on_now(stage);
+            if stage.attendance.has(PAUSED | CLOSED) {
+                self.budget = 0;
+                return self.scratch.hand.push_front(envelope);
+            }
             if self.hold.is_some() {
                 // The permit went with a hop that waits.
                 return self.scratch.hand.push_front(envelope);
@@ -227,6 +237,8 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             match self.conclude(stage, &mut envelope, 0, outcome) {
                 Verdict::Retry if self.budget > 0 => {}
                 Verdict::Retry => return self.put_back(stage, envelope),
+                // Not moved any more: dropped where it is.
+                Verdict::End if envelope.is_plain() => return self.engine.settle_plain(self.desk),
                 verdict => return self.carry_out(stage, envelope, verdict),
             }
         }
@@ -260,7 +272,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     }
 
     fn drain_batch(&mut self, stage: &Arc<Stage<P>>, fast: bool) {
-        while self.budget > 0 && self.hold.is_none() {
+        while self.budget > 0 && self.hold.is_none() && !stage.attendance.has(PAUSED) {
             let mut batch = self.take_batch(stage);
             let count = batch.len();
             if count == 0 {

@@ -2,18 +2,25 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::affinity::Plan;
 use super::settings::{Idle, PoolError, PoolSettings};
-use super::shared::Shared;
+use super::shared::{Seat, Shared};
 use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
-use crate::sync::{JoinHandle, Mutex, lock, spawn_thread, yield_now};
+use crate::coord::on_worker::is_in_turn;
+use crate::coord::parker::Parker;
+use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, yield_now};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
 /// How long a worker yields before it parks: about the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// How often a stopping pool looks whether its workers have left.
+const LOOK: Duration = Duration::from_micros(500);
+/// A worker inside the same turn for this long is not waited for.
+const STUCK: Duration = Duration::from_millis(100);
 
 /// Worker threads that drain the stages of one or several buses.
 ///
@@ -83,7 +90,7 @@ impl Pool {
         let Some(caller) = &self.caller else {
             return 0;
         };
-        if crate::coord::on_worker::is_in_turn() {
+        if is_in_turn() {
             return 0;
         }
         let mut worker = lock(caller);
@@ -95,23 +102,35 @@ impl Pool {
         0
     }
 
+    /// A pool whose workers are driven by the caller, each as it likes: for the simulator.
+    #[cfg(test)]
+    pub(crate) fn without_threads(
+        settings: &PoolSettings,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Vec<Worker>) {
+        let shared = Arc::new(Shared::new(settings, clock));
+        let workers =
+            (0..settings.workers).map(|index| Worker::new(Arc::clone(&shared), index)).collect();
+        (Self { shared, threads: Mutex::new(Vec::new()), caller: None }, workers)
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 }
 
 impl Drop for Pool {
-    /// Stops the workers after their current turn and waits for them, up to a worker that drops
-    /// its own pool.
+    /// Stops the workers after their current turn and waits for them: but not for one that stands
+    /// still inside a handler, nor on a worker that drops its own pool.
     fn drop(&mut self) {
         self.shared.stop();
-        if crate::coord::on_worker::is_in_turn() {
-            return;
+        for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {
+            if !is_in_turn() && leaves(&thread, seat) {
+                // A worker's panic was printed by the panic hook; there is nobody to pass it to.
+                let _ = thread.join();
+            }
         }
-        for thread in lock(&self.threads).drain(..) {
-            // A worker's panic was printed by the panic hook; there is nobody to pass it to.
-            let _ = thread.join();
-        }
+        self.shared.forget_tickets();
     }
 }
 
@@ -119,6 +138,23 @@ impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("workers", &self.workers()).finish_non_exhaustive()
     }
+}
+
+/// Waits until a worker has left, or is seen inside the same turn for `STUCK` on end.
+fn leaves(thread: &JoinHandle, seat: &Seat) -> bool {
+    let parker = Parker::new();
+    let mut turns = seat.turns_begun();
+    let mut looks = 0;
+    while !has_ended(thread) {
+        parker.park(Some(LOOK));
+        let now = seat.turns_begun();
+        looks = if now == turns && seat.is_in_turn() { looks + 1 } else { 0 };
+        turns = now;
+        if looks * LOOK > STUCK {
+            return false;
+        }
+    }
+    true
 }
 
 /// The loop of a worker thread.
@@ -170,13 +206,16 @@ impl Lull {
 
     /// Spends a round; false when it is time to look elsewhere.
     fn goes_on(&mut self, shared: &Shared, idle: Idle) -> bool {
+        if SMALL {
+            return false;
+        }
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds < SPINS || idle == Idle::Spin {
             std::hint::spin_loop();
-            return idle != Idle::Spin || self.rounds % 64 != 0;
+            return idle != Idle::Spin || !self.rounds.is_multiple_of(64);
         }
         yield_now();
-        if self.rounds % 8 != 0 {
+        if !self.rounds.is_multiple_of(8) {
             return true;
         }
         if idle == Idle::Yield {

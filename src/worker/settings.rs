@@ -1,6 +1,7 @@
 //! What can be set on a pool.
 
 use crate::coord::sleep::WORKERS_MAX;
+use crate::sync::cores;
 
 /// What a worker does when it finds nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,8 +48,7 @@ pub struct PoolSettings {
 
 impl Default for PoolSettings {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { workers: cores.min(WORKERS_MAX), idle: Idle::Park, pin: Pin::Off, tickets: 4096 }
+        Self { workers: cores().min(WORKERS_MAX), idle: Idle::Park, pin: Pin::Off, tickets: 4096 }
     }
 }
 

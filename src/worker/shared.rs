@@ -34,6 +34,12 @@ pub(crate) struct SeatCounts {
 }
 
 impl Seat {
+    /// Rises with every turn that begins or ends.
+    pub(crate) fn turns_begun(&self) -> u64 {
+        // ORDERING: Relaxed: a heartbeat; a stale value costs one more look.
+        self.turns.load(Ordering::Relaxed)
+    }
+
     /// Whether its worker is inside a turn.
     pub(crate) fn is_in_turn(&self) -> bool {
         // ORDERING: SeqCst: read after an announcement; a worker that is not inside a turn looks
@@ -51,6 +57,7 @@ pub struct Shared {
     /// Permits of all stages; at most `limit`.
     reserved: AtomicUsize,
     limit: usize,
+    has_threads: bool,
     /// Set once by whoever stops the pool.
     stopping: AtomicBool,
 }
@@ -71,6 +78,7 @@ impl Shared {
             clock,
             reserved: AtomicUsize::new(0),
             limit: settings.tickets,
+            has_threads: settings.workers > 0,
             stopping: AtomicBool::new(false),
         }
     }
@@ -93,10 +101,9 @@ impl Shared {
             })
     }
 
-    /// Gives tickets of a stage back once it is gone.
-    pub(crate) fn unreserve(&self, permits: usize) {
-        // ORDERING: Relaxed, as in `reserve`.
-        self.reserved.fetch_sub(permits, Ordering::Relaxed);
+    /// Whether workers run by themselves; otherwise the embedder calls `turn`.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.has_threads
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -109,6 +116,14 @@ impl Shared {
         // ORDERING: SeqCst, pairs with `is_stopping`; the wake-ups come after it.
         self.stopping.store(true, Ordering::SeqCst);
         while self.sleep.wake(usize::MAX).is_some() {}
+    }
+
+    /// Lets go of all stages once nobody works: a ticket's stage holds its bus, which holds us.
+    pub(crate) fn forget_tickets(&self) {
+        for seat in &self.seats {
+            while seat.queue.pop().is_some() {}
+            drop(lock(&seat.working_on).take());
+        }
     }
 
     /// A reading of each worker's meters.
@@ -159,6 +174,11 @@ impl Scheduler for Shared {
         if waits && self.sleep.any_parked() {
             self.sleep.wake(usize::MAX);
         }
+    }
+
+    fn unreserve(&self, permits: usize) {
+        // ORDERING: Relaxed, as in `reserve`.
+        self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
     fn working_on(&self, worker: usize, task: Arc<dyn Task>) {

@@ -37,8 +37,9 @@ fn many_producers_and_permits() {
             Bus::start(BusSettings { workers: 2, ..BusSettings::default() }).unwrap();
         let settings = StageSettings { permits: 3, capacity: 16, ..StageSettings::default() };
         bus.add_stage("a", settings.clone(), |_| Ok(())).unwrap();
-        bus.add_stage("b", StageSettings { capacity: 2, ..settings }, |_| Ok(())).unwrap();
-        let slip = bus.slip(["a", "b", "a"]).unwrap();
+        bus.add_stage("b", StageSettings { capacity: 2, ..settings.clone() }, |_| Ok(())).unwrap();
+        bus.add_stage("c", settings, |_| Ok(())).unwrap();
+        let slip = bus.slip(["a", "b", "c"]).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..6 {
                 let mut publisher = bus.publisher();

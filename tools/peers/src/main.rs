@@ -56,6 +56,9 @@ struct Arguments {
     /// Only shapes whose name contains this.
     #[arg(default_value = "")]
     shape: String,
+    /// Only subjects whose name contains this.
+    #[arg(long, default_value = "")]
+    subject: String,
     /// Quiet runs of each subject.
     #[arg(long, default_value_t = 15)]
     pairs: usize,
@@ -86,7 +89,10 @@ fn main() {
 
 fn compare(shape: &str, arguments: &Arguments) {
     let subjects: Vec<&Subject> =
-        SUBJECTS.iter().filter(|subject| subject.shape == shape).collect();
+        SUBJECTS
+            .iter()
+            .filter(|subject| subject.shape == shape && subject.name.contains(&arguments.subject))
+            .collect();
     for subject in &subjects {
         (subject.run)(arguments.messages / 10);
     }

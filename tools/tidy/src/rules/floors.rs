@@ -23,6 +23,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("delivery", 8),
     ("rest", 9),
     ("error", 10),
+    // Compiled for tests only.
+    ("testing", 10),
     // Doors for the models of `loom-tests`, in loom builds only.
     ("model", 10),
     (ROOT, 10),

@@ -1,0 +1,7 @@
+//! The command `waystage`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use waystage::clock::Clock;
+use waystage::model::attendance::{HOPS_WAIT, PUBLISHERS_WAIT};
 use waystage::model::{
     self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket,
 };
@@ -235,6 +236,8 @@ impl World {
             let permits = model::retired(stage);
             let rest = model::at_rest(stage);
             assert_eq!(rest, (permits, 0), "{stage:?} keeps permits or envelopes");
+            let waits = model::word(stage) & (HOPS_WAIT | PUBLISHERS_WAIT) != 0;
+            assert!(permits > 0 || !waits, "{stage:?} says that somebody waits");
         }
     }
 

@@ -146,3 +146,6 @@ impl Attendance {
         self.permits.used()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,8 +141,9 @@ pub fn readmit<P: Send + 'static>(stage: &Arc<Stage<P>>, engine: &dyn Engine<P>,
 
 /// Closes a stage as the bus does.
 pub fn close<P: Send + 'static>(stage: &Arc<Stage<P>>, engine: &dyn Engine<P>) {
-    stage.refuse(engine, attendance::CLOSED);
+    stage.mark(attendance::CLOSED);
     stage.settle_closed(engine);
+    stage.retire(&**engine.scheduler());
 }
 
 /// Drops the oldest waiting envelope, as `DropOldest` does; whether there was one.
@@ -246,4 +247,10 @@ pub fn hops_waiting<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u64 {
 #[must_use]
 pub fn stages<P: Send + 'static>(bus: &Bus<P>) -> Arc<StageMap<P>> {
     bus.core.stages()
+}
+
+/// Permits that are out of use for ever: all of a closed stage, none otherwise.
+#[must_use]
+pub fn retired<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u32 {
+    if stage.word() & attendance::CLOSED == 0 { 0 } else { stage.settings().permits }
 }

@@ -49,6 +49,7 @@ fn closes(name: &str, bound: usize, part: Part) -> [usize; 3] {
         }
         tray.run();
         world.assert_at_rest([&stage]);
+        assert_eq!(tray.unreserved(), 1, "one place for its one permit");
         world.end();
     });
     seen.map(|seen| seen.runs())
@@ -91,6 +92,7 @@ fn a_block_and_the_close() {
         tray.run();
         world.books.assert_ended_once(0..2 * u32::from(entered));
         world.assert_at_rest([&stage]);
+        assert_eq!(tray.unreserved(), 1, "one place for its one permit");
         world.end();
     });
 }
@@ -118,6 +120,7 @@ fn a_delayed_retry_and_the_close() {
         drop(tray.timers());
         tray.run();
         world.assert_at_rest([&stage]);
+        assert_eq!(tray.unreserved(), 1, "one place for its one permit");
         world.end();
     });
 }

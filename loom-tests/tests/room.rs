@@ -107,6 +107,31 @@ fn a_time_out_and_the_drain() {
     assert!(seen.iter().all(|seen| seen.runs() > 0));
 }
 
+/// The same with nobody behind it: the line is closed by whoever leaves it last.
+#[test]
+fn a_time_out_of_the_last_in_line() {
+    let (dead, placed) = (Seen::new(), Seen::new());
+    let seen = [dead.clone(), placed.clone()];
+    explore("room/time_out_alone", 3, move || {
+        let Scene { tray, world, stages, full, left, right } = Scene::new();
+        run_all(left, &*tray);
+        world.clock.advance(5_000_000_000);
+        let due = tray.timers();
+        let timer = thread::spawn(move || due.into_iter().for_each(|action| action()));
+        let drain = spawn(&tray, full);
+        timer.join().unwrap();
+        drain.join().unwrap();
+        tray.run();
+        let is_dead = world.books.ended().contains(&(0, End::Dead("next_stage_full")));
+        dead.note(is_dead);
+        placed.note(!is_dead);
+        world.assert_at_rest(&stages[2..]);
+        run_all(right, &*tray);
+        finish(&world, &tray, &stages);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
+}
+
 /// A hop into a full stage against its close: whichever is second settles it.
 #[test]
 fn a_hop_and_the_close() {

@@ -45,8 +45,6 @@ pub struct Attendance {
     /// Read by every publisher before and after its push; written only when something changes.
     word: CachePadded<AtomicU32>,
     permits: Permits,
-    /// Permits that went along with hops which wait for room; counted where there are several.
-    held: AtomicU32,
     /// Bits that taking a ticket sets: stages with several permits count as slow until measured.
     on_attend: u32,
 }
@@ -58,7 +56,6 @@ impl Attendance {
         Self {
             word: CachePadded::new(AtomicU32::new(word)),
             permits: Permits::new(permits),
-            held: AtomicU32::new(0),
             on_attend,
         }
     }
@@ -110,10 +107,8 @@ impl Attendance {
 
     /// The release function, R1 to R4. `has_work` looks at ring and side list.
     pub fn release(&self, has_work: impl FnOnce() -> bool) -> Released {
-        let left = self.permits.release(); // R1
-        hot_fence();
-        // ORDERING: SeqCst, after R1; pairs with `hold`.
-        if left <= self.held.load(Ordering::SeqCst) && self.has(ATTENDED) {
+        let last = self.permits.release(); // R1
+        if last && self.has(ATTENDED) {
             self.clear(ATTENDED); // R2
         }
         hot_fence();
@@ -121,35 +116,6 @@ impl Attendance {
             return Released::Again; // R3, R4
         }
         Released::Free
-    }
-
-    /// A permit goes along with a hop that waits for room, so nobody comes by with it. The only
-    /// permit stays attended, since nobody could come by with another. Of several, the last one
-    /// that is not held clears *attended*, here or in `release`; the caller looks once more when
-    /// all is in its place again.
-    pub fn hold(&self) {
-        if !self.is_shared() {
-            return self.mark_attended();
-        }
-        // ORDERING: SeqCst, before the load of the permits; pairs with R1 and the load after it:
-        // of a hold and a release, the second one sees that only held permits are out.
-        let held = self.held.fetch_add(1, Ordering::SeqCst) + 1;
-        hot_fence();
-        if self.permits.used() <= held {
-            self.clear(ATTENDED);
-        }
-    }
-
-    /// The wait is over: the permit's ticket is about to be queued.
-    pub fn unhold(&self) {
-        if self.is_shared() {
-            // ORDERING: SeqCst, as in `hold`.
-            self.held.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
-    fn is_shared(&self) -> bool {
-        self.on_attend & SLOW != 0
     }
 
     /// Sets bits; returns the word before.
@@ -180,3 +146,6 @@ impl Attendance {
         self.permits.used()
     }
 }
+
+#[cfg(test)]
+mod tests;

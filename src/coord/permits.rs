@@ -36,18 +36,18 @@ impl Permits {
         false
     }
 
-    /// Gives a permit back; returns how many are still out.
-    pub fn release(&self) -> u32 {
+    /// Gives a permit back; true when it was the last one out.
+    pub fn release(&self) -> bool {
         // ORDERING: SeqCst, pairs with `try_take`: what the holder did happens before what the
         // next holder does.
         let before = self.used.fetch_sub(1, Ordering::SeqCst);
         assert!(before > 0, "a permit was released that nobody held");
-        before - 1
+        before == 1
     }
 
     /// Permits given out right now.
     pub fn used(&self) -> u32 {
-        // ORDERING: SeqCst, for `Attendance::hold`; elsewhere a reading for reports and hints.
-        self.used.load(Ordering::SeqCst)
+        // ORDERING: Relaxed: a reading for reports and hints, it decides nothing alone.
+        self.used.load(Ordering::Relaxed)
     }
 }

@@ -10,8 +10,8 @@ pub trait Task: Send + Sync + 'static {
     fn turn(self: Arc<Self>, ticket: Ticket, desk: &Desk<'_>) -> Turned;
     /// The release function; `Some` when work was found and a permit taken again.
     fn release(self: Arc<Self>, ticket: Ticket) -> Option<Ticket>;
-    /// A permit that a waiting hop held is about to become a ticket again.
-    fn unhold(&self);
+    /// A permit that waited with hops is about to be queued again.
+    fn hold_ended(&self) {}
     /// Whether it has several permits.
     fn is_shared(&self) -> bool;
     /// The number of the worker that should run it by preference (modulo the pool's size).
@@ -69,8 +69,7 @@ pub enum Turned {
 pub trait Scheduler: Send + Sync + 'static {
     /// Queues a ticket that is not in any queue, and wakes a worker for it if one is parked.
     fn post(&self, ticket: Ticket);
-    /// Queues a ticket behind the other work of `worker`, which goes on inside its turn: no one is
-    /// woken to run it, but someone keeps watch.
+    /// Queues a ticket behind the other work of `worker` without waking anyone.
     fn requeue(&self, worker: usize, ticket: Ticket);
     /// Wakes one parked worker, if there is one, to look for work in the queues of others.
     fn wake_other(&self, worker: usize);

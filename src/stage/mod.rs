@@ -26,7 +26,7 @@ use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
-use crate::sync::{Mutex, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
 use handler::Handler;
@@ -47,6 +47,9 @@ pub struct Stage<P> {
     queue: Queue<P>,
     handler: OnceLock<Handler<P>>,
     room: Mutex<Room<P>>,
+    /// Permits that wait with hops, counted where there are several: while there are any,
+    /// *attended* does not mean that somebody comes by, so *slow* stays set.
+    held: AtomicU32,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -70,6 +73,7 @@ impl<P: Send + 'static> Stage<P> {
             queue: Queue::new(settings.capacity),
             handler: OnceLock::new(),
             room: Mutex::new(Room::new()),
+            held: AtomicU32::new(0),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -170,8 +174,25 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Holds a permit of this stage for an envelope that waits elsewhere.
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
-        self.attendance.hold();
+        self.attendance.mark_attended();
+        if !self.is_alone() {
+            // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
+            self.held.fetch_add(1, Ordering::SeqCst);
+            self.attendance.set(SLOW);
+        }
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
+    }
+
+    /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
+    fn note_fast(&self) {
+        // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
+        // sets the bit.
+        if self.held.load(Ordering::SeqCst) == 0 {
+            self.attendance.clear(SLOW);
+            if self.held.load(Ordering::SeqCst) != 0 {
+                self.attendance.set(SLOW);
+            }
+        }
     }
 
     /// A reading of its meters.
@@ -232,8 +253,11 @@ impl<P: Send + 'static> Task for Stage<P> {
         }
     }
 
-    fn unhold(&self) {
-        self.attendance.unhold();
+    fn hold_ended(&self) {
+        if !self.is_alone() {
+            // ORDERING: SeqCst, pairs with `note_fast`.
+            self.held.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     fn is_shared(&self) -> bool {

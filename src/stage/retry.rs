@@ -41,8 +41,8 @@ impl<P: Send + 'static> Stage<P> {
             }
         };
         engine.scheduler().at(deadline, Box::new(due));
-        // Registered: a close that came in between may not have seen it.
         if self.attendance.has(CLOSED) {
+            // Whoever closed it may have looked before we came.
             self.settle_closed(engine);
         }
     }

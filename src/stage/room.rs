@@ -39,7 +39,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(source) = self.source.take() {
-            source.unhold();
+            source.hold_ended();
             self.scheduler.post(Ticket::new(source));
         }
     }

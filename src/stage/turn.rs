@@ -170,7 +170,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             Kind::Batch(_) => self.drain_batch(stage, fast),
         }
         if stage.meters.is_fast() && !stage.is_alone() && stage.attendance.has(SLOW) {
-            stage.attendance.clear(SLOW);
+            stage.note_fast();
         }
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);

@@ -206,6 +206,9 @@ impl Lull {
 
     /// Spends a round; false when it is time to look elsewhere.
     fn goes_on(&mut self, shared: &Shared, idle: Idle) -> bool {
+        if SMALL {
+            return false;
+        }
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds < SPINS || idle == Idle::Spin {
             std::hint::spin_loop();

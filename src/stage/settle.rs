@@ -262,16 +262,18 @@ impl<P: Send + 'static> Turn<'_, P> {
         for (ordinal, mut emit) in emits.drain(..).enumerate() {
             let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
             self.engine.accept_emit(self.desk, envelope, ordinal, &mut emit);
-            self.send_emit(emit);
+            self.send_emit(envelope.current(), emit);
         }
         self.scratch.notebooks[notebook].emits = emits;
     }
 
-    fn send_emit(&mut self, mut emit: Envelope<P>) {
+    /// Sends an emit of an envelope at `parent` on its way; a slip of another bus leads nowhere.
+    fn send_emit(&mut self, parent: Option<Route>, mut emit: Envelope<P>) {
         let slip = emit.slip_mut();
         let next = if slip.is_at_stage() { slip.current() } else { slip.ratchet() };
+        let own = next.filter(|next| parent.is_some_and(|parent| parent.bus() == next.bus()));
         let scratch = &mut *self.scratch;
-        match next.and_then(|next| scratch.map.get(next)) {
+        match own.and_then(|next| scratch.map.get(next)) {
             Some(target) => collect(&mut scratch.out, &mut scratch.spare, target, emit),
             None => self.engine.bury(self.desk, emit, Cause::NoRoute, ""),
         }

@@ -155,8 +155,11 @@ impl<P: Send + 'static> Core<P> {
         &self.stages
     }
 
-    /// The name behind a route.
+    /// The name behind a route; empty when it is of another bus.
     pub(crate) fn name(&self, route: Route) -> String {
+        if route.bus() != self.number {
+            return String::new();
+        }
         lock(&self.registry).name(route).unwrap_or("").to_owned()
     }
 

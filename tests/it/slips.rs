@@ -1,8 +1,8 @@
 //! Slips are safe input: empty, unknown, foreign, looping, very long ones.
 
 use waystage::{
-    Bus, BusError, BusSettings, Cause, Envelope, EnvelopeId, Level, Refused, Slip, SlipError,
-    StageSettings,
+    Bus, BusError, BusSettings, Cause, EmitError, Envelope, EnvelopeId, Level, Refused, Slip,
+    SlipError, StageSettings,
 };
 
 use crate::support::{Log, drained, room_for, run, to, virtual_time};
@@ -212,7 +212,7 @@ fn emits_are_bounded_derived_and_accepted_with_their_settlement() {
     bus.add_stage("a", StageSettings { emits: 2, ..room_for(8) }, move |context| {
         context.emit(1, end.clone())?;
         context.emit(2, end.clone())?;
-        assert_eq!(context.emit(3, end.clone()).unwrap_err().limit, 2);
+        assert_eq!(context.emit(3, end.clone()), Err(EmitError::TooMany { limit: 2 }));
         Ok(())
     })
     .unwrap();

@@ -207,14 +207,14 @@ mod imp {
         true
     }
 
-    /// Waits on `condvar`. Time does not pass: a wait with a time-out ends at once, one without
-    /// ends by a wake-up only.
+    /// Waits on `condvar`. Time does not pass: a wait of less than a minute ends at once, a longer
+    /// one, or one without a limit, by a wake-up only.
     pub(crate) fn wait_on<'a, T>(
         condvar: &Condvar,
         guard: MutexGuard<'a, T>,
         timeout: Option<std::time::Duration>,
     ) -> MutexGuard<'a, T> {
-        if timeout.is_some() {
+        if timeout.is_some_and(|timeout| timeout.as_secs() < 60) {
             yield_now();
             return guard;
         }

@@ -7,7 +7,7 @@
 compile_error!("run these tests from their own folder, so that `--cfg shuttle` is set");
 
 /// Schedules tried per test; `SHUTTLE_SCHEDULES` asks for others.
-const SCHEDULES: usize = 2_000;
+const SCHEDULES: usize = 10_000;
 
 /// Tries `body` under random schedules, half of them by probabilistic concurrency testing
 /// (Burckhardt et al., ASPLOS 2010). A failure prints the schedule, which `shuttle::replay` repeats.

@@ -1,9 +1,11 @@
 //! The release function (R1 to R4) against publishing: no envelope is left without a ticket.
 
+use std::sync::Arc;
+
 use loom::thread;
 use waystage::StageSettings;
 use waystage::model::attendance::PAUSED;
-use waystage::model::{self, Desk, Task, Turned};
+use waystage::model::{self, Attendance, Desk, Released, Ring, Task, Turned};
 use waystage_loom_tests::{Seen, StillClock, Tray, World, explore, run_all, small};
 
 /// The holder of the only permit releases while others push.
@@ -81,6 +83,67 @@ fn two_permits() {
         world.end();
     });
     assert!(seen.runs() > 0);
+}
+
+/// One of two holders is stuck. The other one found nothing, then somebody pushes and sees the stage
+/// attended, then it releases: it is not the last one out, and looks all the same.
+#[test]
+fn not_the_last_one_out() {
+    explore("release/not_last", 3, || {
+        let tray = Tray::new();
+        let world = World::new(tray.clone(), StillClock::new());
+        let [stage] = world.stages([StageSettings { capacity: 4, ..small(2) }]);
+        world.publish(&stage, 0, &[0]);
+        world.publish(&stage, 1, &[0]);
+        let next = || tray.take().expect("slow: two tickets");
+        let (stuck, ticket) = (next(), next());
+        let desk = Desk { worker: 0, scheduler: &*tray };
+        let Turned::Keep { ticket, taken: 2 } = stage.clone().turn(ticket, &desk) else {
+            panic!("it takes both");
+        };
+        let Turned::Release { ticket, taken: 0 } = stage.clone().turn(ticket, &desk) else {
+            panic!("nothing is there");
+        };
+        let publisher = {
+            let (world, stage) = (world.clone(), stage.clone());
+            thread::spawn(move || world.publish(&stage, 2, &[0]))
+        };
+        publisher.join().unwrap();
+        assert!(tray.is_empty(), "the stage is attended and fast");
+        let again = Task::release(stage.clone(), ticket).expect("it waits behind a stuck handler");
+        run_all(again, &*tray);
+        assert_eq!(world.books.ends(), 3);
+        run_all(stuck, &*tray);
+        world.books.assert_ended_once(0..3);
+        world.assert_at_rest([&stage]);
+        world.end();
+    });
+}
+
+/// The steps alone, on a ring that was never pushed to: loom orders a `SeqCst` load behind `SeqCst`
+/// stores by itself, but not behind the first value of an atomic, so here the fences count.
+#[test]
+fn steps_on_a_fresh_ring() {
+    explore("release/steps", 3, || {
+        let attendance = Arc::new(Attendance::new(1, 0));
+        let ring = Arc::new(Ring::new(2));
+        assert!(attendance.try_attend());
+        let publisher = {
+            let (attendance, ring) = (attendance.clone(), ring.clone());
+            thread::spawn(move || {
+                ring.push(7).expect("it is empty");
+                let word = attendance.after_push();
+                !Attendance::is_looked_after(word) && attendance.try_attend()
+            })
+        };
+        let holder = {
+            let (attendance, ring) = (attendance.clone(), ring.clone());
+            thread::spawn(move || attendance.release(|| !ring.is_empty()) == Released::Again)
+        };
+        let attended = publisher.join().unwrap();
+        let again = holder.join().unwrap();
+        assert!(attended != again, "one of them comes by: {attended}, {again}");
+    });
 }
 
 /// A stage with two permits of which one is stuck in a handler and does not look again: of a push

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use loom::thread;
+use waystage::model::attendance::HOPS_WAIT;
 use waystage::model::{self, Stage, Ticket};
 use waystage_loom_tests::{End, Number, Seen, StillClock, Tray, World, explore, run_all, small};
 
@@ -60,6 +61,9 @@ fn a_hop_and_the_drain() {
         let timers = tray.timers().len();
         waited.note(timers > 0);
         direct.note(timers == 0);
+        // Nobody else comes by for whoever waits.
+        tray.run();
+        assert_eq!(world.books.ends(), 3, "a hop waits beside an empty ring");
         run_all(right, &*tray);
         finish(&world, &tray, &stages);
     });
@@ -132,6 +136,24 @@ fn a_time_out_of_the_last_in_line() {
     assert!(seen.iter().all(|seen| seen.runs() > 0));
 }
 
+/// Nobody frees a slot: who leaves last says that nobody waits any more.
+#[test]
+fn a_time_out_passes_the_turn_on() {
+    explore("room/time_out_turn", 3, || {
+        let Scene { tray, world, stages, full, left, right } = Scene::new();
+        run_all(left, &*tray);
+        world.clock.advance(5_000_000_000);
+        for action in tray.timers() {
+            action();
+        }
+        assert_eq!(world.books.ended(), [(0, End::Dead("next_stage_full"))]);
+        assert_eq!(model::word(&stages[2]) & HOPS_WAIT, 0, "it says that hops wait");
+        run_all(full, &*tray);
+        run_all(right, &*tray);
+        finish(&world, &tray, &stages);
+    });
+}
+
 /// A hop into a full stage against its close: whichever is second settles it.
 #[test]
 fn a_hop_and_the_close() {
@@ -144,6 +166,8 @@ fn a_hop_and_the_close() {
         };
         hop.join().unwrap();
         closer.join().unwrap();
+        // Before another turn looks: the two of them settle everything.
+        assert_eq!(world.books.ends(), 3, "an envelope stays in a closed stage");
         run_all(full, &*tray);
         run_all(right, &*tray);
         finish(&world, &tray, &stages);

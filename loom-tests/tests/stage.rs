@@ -3,9 +3,7 @@
 use loom::thread;
 use waystage::StageSettings;
 use waystage::model;
-use waystage_loom_tests::{
-    Seen, StillClock, Tray, World, explore, run_all, small, work_until,
-};
+use waystage_loom_tests::{Seen, StillClock, Tray, World, explore, run_all, small, work_until};
 
 /// Two workers and a publisher, one permit: each envelope once, first in, first out.
 #[test]

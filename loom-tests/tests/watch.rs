@@ -50,13 +50,14 @@ fn what_waits_behind_a_stuck_worker() {
         let world = World::new(shared.clone(), clock);
         let (entered, gate) = (Gate::default(), Gate::default());
         let (enter, leave) = (entered.clone(), gate.clone());
-        let [stuck, _, behind] = world.stages_with([small(1), small(1), small(1)], move |context| {
-            if **context.payload() == 0 {
-                enter.open();
-                leave.pass();
-            }
-            Ok(())
-        });
+        let [stuck, _, behind] =
+            world.stages_with([small(1), small(1), small(1)], move |context| {
+                if **context.payload() == 0 {
+                    enter.open();
+                    leave.pass();
+                }
+                Ok(())
+            });
         world.publish(&stuck, 0, &[0]);
         world.publish(&behind, 1, &[2]);
         let first = {

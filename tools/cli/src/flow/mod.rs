@@ -1,19 +1,22 @@
 //! The flow file: what it says, as plain data, and everything that is wrong with it at once.
 //!
 //! 1. `toml` gives the tables with the place of every key and value, and all syntax errors.
-//! 2. [`reader`], `document`, `settings`, `handlers` and `when` walk the tables by hand, one
+//! 2. `reader`, `document`, `settings`, `handlers` and `when` walk the tables by hand, one
 //!    function per table, and go on after a problem. No serde: it stops at the first error and
 //!    loses places.
 //! 3. `whole` checks what no single table shows: names, reach, paths.
-//! 4. [`render`] draws the problems.
+//! 4. `render` draws the problems.
+//! 5. [`check`] looks at the files that the flow names, and prints the tick list.
 //!
-//! Nothing here touches a file but the flow file itself.
+//! Reading touches no file but the flow file itself; checking opens the others and changes none.
 
+pub mod check;
 mod document;
 mod draft;
 mod handlers;
 pub mod model;
 mod names;
+mod origins;
 pub mod problem;
 mod reader;
 mod render;
@@ -40,6 +43,9 @@ pub use problem::{Problem, Problems, Severity};
 
 /// A longer flow file is refused.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// More syntax errors than this are not looked at.
+const SYNTAX_ERRORS_MAX: usize = 100;
 
 /// Reads a flow file: the flow and what is odd about it, or everything that is wrong.
 ///
@@ -79,13 +85,23 @@ pub fn parse(source: &str, path: &Path) -> Result<(Flow, Problems), Problems> {
     if errors.is_empty() {
         reader.whole(&draft);
     } else {
-        // What is missing may stand where the text could not be read.
-        let broken: Vec<Span> = errors.iter().map(|error| line(source, error.span())).collect();
+        // What is missing may stand where the text could not be read, and what else is wrong with
+        // a line that could not be read is guesswork.
+        let errors = errors.iter().take(SYNTAX_ERRORS_MAX);
+        let mut broken: Vec<Span> = Vec::new();
+        let mut first_of_line = Vec::new();
+        for error in errors {
+            let line = line(source, error.span());
+            if !broken.contains(&line) {
+                broken.push(line);
+                first_of_line.push(error);
+            }
+        }
         reader.problems.retain(|problem| match &problem.span {
             Some(span) => broken.iter().all(|line| span.end < line.start || line.end < span.start),
             None => false,
         });
-        for error in &errors {
+        for error in first_of_line {
             let span = error.span().unwrap_or(0..0);
             reader.report(Problem::error(span, error.message()));
         }

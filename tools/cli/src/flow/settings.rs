@@ -130,7 +130,7 @@ impl Reader<'_> {
             _ => match text.strip_prefix("block ") {
                 Some(time) => {
                     let span = self.part(item, text, "block ".len()..text.len());
-                    Some(OnFull::Block(self.duration_in(item.key, time, span)?))
+                    Some(OnFull::Block(self.duration_in(time, span)?))
                 }
                 None => {
                     self.not_a_choice(item, text, POLICIES);

@@ -28,8 +28,9 @@ pub mod watch;
 
 use std::io::{self, Write};
 
+use crate::arguments::{Global, Run};
 use crate::exit::Exit;
-use crate::flow::Flow;
+use crate::flow::{self, Flow};
 
 use options::Options;
 use prepare::prepare;
@@ -55,6 +56,34 @@ impl Console<'_> {
     pub fn say(&mut self, line: &dyn std::fmt::Display) {
         let _ = writeln!(self.talk, "{line}");
     }
+}
+
+/// `waystage run`: reads the flow file and runs it.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
+    let flow = match flow::read(&run.flow) {
+        Ok((flow, warnings)) => {
+            if !global.quiet {
+                let _ = warnings.write(console.talk, "the run goes on");
+            }
+            flow
+        }
+        Err(problems) => {
+            // That it cannot be said is no failure of its own.
+            let _ = problems.write(console.talk, "nothing was started");
+            return Ok(Exit::Usage);
+        }
+    };
+    let interrupt = match Interrupt::watch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            console.say(&format_args!("error: signals cannot be watched: {error}"));
+            return Ok(Exit::Failed);
+        }
+    };
+    self::run(&flow, &run.options(global), &interrupt, console)
 }
 
 /// Runs a flow to its end.

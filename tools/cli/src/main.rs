@@ -1,6 +1,6 @@
 //! The command `waystage`.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
@@ -47,6 +47,6 @@ fn dispatch(arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Exit
     }
     match &arguments.command {
         Command::Run(run) => waystage_cli::run::command(run, &arguments.global, console),
-        Command::Check(_check) => Ok(Exit::Usage),
+        Command::Check(check) => waystage_cli::run::check(check, &arguments.global, console),
     }
 }

@@ -4,8 +4,7 @@ use crate::support::{QUAKES, Scratch, number};
 
 const COUNTS: [(&str, usize); 3] =
     [("out/blasts.ndjson", 28), ("out/alerts.ndjson", 85), ("out/archive.ndjson", 1679)];
-const TALLY: &str =
-    "ml 1,039   md 494   mb 105   mww 19   mb_lg 15   mwr 6   mw 1";
+const TALLY: &str = "ml 1,039   md 494   mb 105   mww 19   mb_lg 15   mwr 6   mw 1";
 
 fn flow() -> String {
     format!("{QUAKES}/flow.toml")

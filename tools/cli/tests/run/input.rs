@@ -62,7 +62,8 @@ fn a_line_of_100_mb_is_never_held() {
     let scratch = Scratch::with_lines("", "");
     let file = std::fs::File::create(scratch.path("lines.ndjson")).unwrap();
     file.set_len(100_000_000).unwrap();
-    let mut file = std::fs::OpenOptions::new().append(true).open(scratch.path("lines.ndjson")).unwrap();
+    let mut file =
+        std::fs::OpenOptions::new().append(true).open(scratch.path("lines.ndjson")).unwrap();
     file.write_all(b"\n{\"a\":2}\n").unwrap();
     let (document, said) = scratch.json(&["run", "flow.toml", "--workers", "1"]);
     assert_eq!(said.code, Some(3), "{said:?}");
@@ -105,7 +106,9 @@ fn lines_that_were_never_read_are_written_as_they_are() {
 #[test]
 fn standard_input_by_name_and_a_limit() {
     let scratch = Scratch::with_lines("", "");
-    for arguments in [["run", "flow.toml", "-", "--limit=3"], ["run", "flow.toml", "--input=-", "--limit=3"]] {
+    for arguments in
+        [["run", "flow.toml", "-", "--limit=3"], ["run", "flow.toml", "--input=-", "--limit=3"]]
+    {
         let child = scratch.start(&arguments, &records(10));
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));

@@ -16,7 +16,11 @@ fn a_missing_input() {
     let scratch = Scratch::with_lines("", "");
     std::fs::remove_file(scratch.path("lines.ndjson")).unwrap();
     let said = scratch.run(&["run", "flow.toml"]);
-    refused(&scratch, &said, &["error: input lines.ndjson", "no such file", "help: ", "nothing was"]);
+    refused(
+        &scratch,
+        &said,
+        &["error: input lines.ndjson", "no such file", "help: ", "nothing was"],
+    );
     let said = scratch.run(&["run", "flow.toml", "gone*.ndjson"]);
     refused(&scratch, &said, &["gone*.ndjson", "no file matches"]);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use assert_cmd::cargo::CommandCargoExt as _;
@@ -144,9 +144,4 @@ pub(crate) fn until(what: &str, mut is_true: impl FnMut() -> bool) {
         let _ = never.recv_timeout(std::time::Duration::from_millis(10));
     }
     panic!("never: {what}");
-}
-
-/// Whether a file is there and has something in it.
-pub(crate) fn has_text(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }

@@ -1,0 +1,186 @@
+//! The command line: commands, flags, environment names.
+//!
+//! Every flag has an environment name `WAYSTAGE_<FLAG>`; the flag wins.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand};
+use jsonptr::PointerBuf;
+
+use crate::run::options::{FailOn, Options, Rate, time};
+
+/// What every long help ends with.
+const AFTER: &str = "\
+Output: --json is stable (schema waystage.run/1); text is for people and may change.
+Standard output is data (the table, or one JSON document); everything else goes to standard error.
+
+Exit codes:
+  0    all done
+  1    failed while running: an input or output broke
+  2    command line, flow file or settings wrong; nothing was touched
+  3    finished, but some records are dead letters or were refused (see --fail-on)
+  4    stopped before the end: what is left is named
+  101  a mistake of waystage itself
+  130  ended by a second Ctrl-C";
+
+/// Runs flows: records from files through stages, with books that always add up.
+#[derive(Debug, Parser)]
+#[command(name = "waystage", version, after_long_help = AFTER, propagate_version = true)]
+pub struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Nothing on standard error but errors
+    #[arg(short, long, global = true, env = "WAYSTAGE_QUIET")]
+    #[arg(value_parser = FalseyValueParser::new(), conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Says more; twice says most
+    #[arg(short, long, global = true, env = "WAYSTAGE_VERBOSE", action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// When to use colours; NO_COLOR is obeyed
+    #[arg(
+        long,
+        global = true,
+        env = "WAYSTAGE_COLOR",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub color: Color,
+    /// One JSON document instead of text
+    #[arg(long, global = true, env = "WAYSTAGE_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+    /// Changes to this folder first
+    #[arg(short = 'C', long, global = true, env = "WAYSTAGE_DIRECTORY", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+/// When text has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands of this version.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs a flow until its input has ended, and reports
+    #[command(after_long_help = AFTER)]
+    Run(Run),
+    /// Looks at a flow without running it
+    #[command(after_long_help = AFTER)]
+    Check(Check),
+}
+
+/// `waystage check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The flow file
+    pub flow: PathBuf,
+}
+
+/// `waystage run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The flow file
+    pub flow: PathBuf,
+    /// Inputs instead of the flow's; `-` is standard input
+    #[arg(value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// Relative output paths start here, not at the flow file's folder
+    #[arg(long, env = "WAYSTAGE_OUT", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Sends records at this rate (5k/s, 90/m), on intended times: a late one moves no other
+    #[arg(long, env = "WAYSTAGE_RATE")]
+    pub rate: Option<Rate>,
+    /// Ends after this many records
+    #[arg(long, env = "WAYSTAGE_LIMIT", value_name = "N")]
+    pub limit: Option<u64>,
+    /// Stops after this time (30s, 5m): exit code 4 if input remained
+    #[arg(long, env = "WAYSTAGE_DURATION", value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// One more input instead of the flow's; `-` is standard input
+    #[arg(long = "input", env = "WAYSTAGE_INPUT", value_name = "FILE")]
+    pub input: Vec<String>,
+    /// Where a record's id is, as a JSON pointer, instead of what the flow says
+    #[arg(long, env = "WAYSTAGE_ID", value_name = "/POINTER", value_parser = pointer)]
+    pub id: Option<PointerBuf>,
+    /// Worker threads, instead of what the flow says
+    #[arg(long, env = "WAYSTAGE_WORKERS", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub workers: Option<u8>,
+    /// No progress bar on a terminal
+    #[arg(long, env = "WAYSTAGE_NO_PROGRESS", value_parser = FalseyValueParser::new())]
+    pub no_progress: bool,
+    /// After a stop: how long what was taken in may go on
+    #[arg(long, env = "WAYSTAGE_DRAIN", value_name = "TIME", value_parser = time)]
+    #[arg(default_value = "30s")]
+    pub drain: Duration,
+    /// What makes exit code 3
+    #[arg(long, env = "WAYSTAGE_FAIL_ON", value_name = "WHAT", default_value = "dead")]
+    pub fail_on: FailOn,
+}
+
+impl Run {
+    /// What the run is told.
+    #[must_use]
+    pub fn options(&self, global: &Global) -> Options {
+        let inputs = self.inputs.iter().chain(&self.input).cloned().collect();
+        Options {
+            flow_file: self.flow.clone(),
+            out: self.out.clone(),
+            rate: self.rate,
+            limit: self.limit,
+            duration: self.duration,
+            inputs,
+            id: self.id.clone(),
+            workers: self.workers.map(usize::from),
+            progress: !(self.no_progress || global.quiet || global.json),
+            drain: self.drain,
+            fail_on: self.fail_on,
+            json: global.json,
+            quiet: global.quiet,
+        }
+    }
+}
+
+fn pointer(text: &str) -> Result<PointerBuf, String> {
+    PointerBuf::parse(text).map_err(|error| format!("{error}; write it like /id or /user/name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Arguments;
+
+    #[test]
+    fn every_flag_has_an_environment_name() {
+        let mut command = Arguments::command();
+        command.build();
+        let all = command.get_subcommands().chain([&command]);
+        for argument in all.flat_map(clap::Command::get_arguments) {
+            let id = argument.get_id().as_str();
+            if argument.is_positional() || ["help", "version"].contains(&id) {
+                continue;
+            }
+            let want = format!("WAYSTAGE_{}", id.to_uppercase());
+            assert_eq!(argument.get_env().and_then(|env| env.to_str()), Some(want.as_str()));
+        }
+        Arguments::command().debug_assert();
+    }
+}

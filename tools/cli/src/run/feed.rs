@@ -1,0 +1,266 @@
+//! The input's thread: reads records, paces them, skips what was seen, and publishes.
+//!
+//! It is a thread of its own because a read of standard input cannot be called off: a stopped run
+//! leaves it behind.
+
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use jsonptr::PointerBuf;
+use serde_json::Value;
+use waystage::clock::Clock;
+use waystage::{Envelope, EnvelopeId, Publisher, Refused, Slip};
+
+use super::ledger::{Ledger, Refusal, RefusalKind};
+use super::lines::{Line, Lines};
+use super::locate::id_at;
+use super::options::Rate;
+use super::parse::{fields, row};
+use super::record::{Place, Record};
+use super::sources::Source;
+use super::unique::Window;
+use crate::flow::model::Format;
+
+/// What is read from an input at a time.
+const READ_BYTES: usize = 1 << 18;
+
+/// How the input came to its end.
+#[derive(Debug)]
+pub enum End {
+    /// Everything was read.
+    Exhausted,
+    /// As many records as asked for were sent.
+    Limit,
+    /// It was asked to end, or the bus took no more.
+    Stopped,
+    /// An input failed.
+    Failed {
+        /// Its name.
+        input: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// What the input thread needs.
+#[derive(Debug)]
+pub struct Feed {
+    /// The inputs in order.
+    pub sources: Vec<Source>,
+    /// How they are cut.
+    pub format: Format,
+    /// Where a record's id is.
+    pub id: Option<PointerBuf>,
+    /// The ids seen lately.
+    pub window: Option<Window>,
+    /// The longest line.
+    pub line_bytes_max: u64,
+    /// Whether no stage reads rows, so that a wrong one must be refused here.
+    pub refuses_wrong_rows: bool,
+    /// The schedule.
+    pub rate: Option<Rate>,
+    /// The most records to send.
+    pub limit: Option<u64>,
+    /// The way into the bus.
+    pub publisher: Publisher<Record>,
+    /// The itinerary.
+    pub slip: Slip,
+    /// Where everything is written down.
+    pub ledger: Arc<Ledger>,
+}
+
+/// What ends a feed before the end of an input.
+enum Halt {
+    At(End),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Feed {
+    /// Sends everything.
+    #[must_use]
+    pub fn run(mut self) -> End {
+        let begin_ns = self.ledger.clock.monotonic_ns();
+        for source in std::mem::take(&mut self.sources) {
+            let fed = source.open().map_err(Halt::Io).and_then(|reader| {
+                let mut input = Input { feed: &mut self, source: &source, begin_ns, columns: None };
+                input.feed(reader)
+            });
+            match fed {
+                Ok(()) => {}
+                Err(Halt::At(end)) => return end,
+                Err(Halt::Io(error)) => {
+                    return End::Failed { input: source.name.to_string(), error };
+                }
+            }
+        }
+        End::Exhausted
+    }
+}
+
+/// One input being read.
+struct Input<'f> {
+    feed: &'f mut Feed,
+    source: &'f Source,
+    begin_ns: u64,
+    /// The header of CSV, once it was read.
+    columns: Option<Arc<[String]>>,
+}
+
+impl Input<'_> {
+    fn feed(&mut self, reader: impl Read) -> Result<(), Halt> {
+        let buffered = BufReader::with_capacity(READ_BYTES, reader);
+        let mut lines = Lines::new(buffered, self.feed.line_bytes_max);
+        let before = self.feed.ledger.bytes.load(Ordering::Relaxed);
+        loop {
+            self.check_limits()?;
+            let next = match self.feed.format {
+                Format::Csv => lines.next_row()?,
+                Format::Ndjson | Format::Lines => lines.next_line()?,
+            };
+            self.feed.ledger.bytes.store(before + lines.bytes(), Ordering::Relaxed);
+            let Some((number, line)) = next else {
+                return Ok(());
+            };
+            let place = Place { file: Arc::clone(&self.source.name), line: number };
+            match line {
+                Line::Text(text) => self.take(text, place)?,
+                Line::TooLong(bytes) => {
+                    let max = self.feed.line_bytes_max;
+                    let words = format!(
+                        "the line has {} bytes, more than the {} of max-line",
+                        crate::words::count(bytes),
+                        crate::words::count(max)
+                    );
+                    self.refuse(place, RefusalKind::TooLong, words);
+                }
+                Line::NotText(column) => {
+                    let words = format!("the line is not UTF-8 at byte {column}");
+                    self.refuse(place, RefusalKind::NotText, words);
+                }
+            }
+        }
+    }
+
+    fn check_limits(&self) -> Result<(), Halt> {
+        if self.feed.ledger.is_stopped() {
+            return Err(Halt::At(End::Stopped));
+        }
+        let sent = self.feed.ledger.sent.load(Ordering::Relaxed);
+        if self.feed.limit.is_some_and(|limit| sent >= limit) {
+            return Err(Halt::At(End::Limit));
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, place: Place, kind: RefusalKind, words: String) {
+        self.feed.ledger.refuse(Refusal { place, kind, words });
+    }
+
+    fn take(&mut self, text: String, place: Place) -> Result<(), Halt> {
+        let is_blank = self.feed.format != Format::Lines && text.trim().is_empty();
+        if is_blank {
+            return Ok(());
+        }
+        let mut record = Record { text, value: None, columns: None, place };
+        if self.feed.format == Format::Csv && !self.read_row(&mut record)? {
+            return Ok(());
+        }
+        let id = self.id_of(&record);
+        if let Some(window) = &mut self.feed.window
+            && !window.is_new(id.0)
+        {
+            self.feed.ledger.skipped.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.publish(record, id)
+    }
+
+    /// Gives a row its value; false for the header, and for what is refused.
+    fn read_row(&mut self, record: &mut Record) -> Result<bool, Halt> {
+        let Some(columns) = &self.columns else {
+            let header = fields(&record.text);
+            let header =
+                header.map_err(|words| io::Error::new(io::ErrorKind::InvalidData, words))?;
+            self.columns = Some(header.into());
+            return Ok(false);
+        };
+        record.columns = Some(Arc::clone(columns));
+        match row(&record.text, Some(columns)) {
+            Ok(value) => record.value = Some(value),
+            Err(words) if self.feed.refuses_wrong_rows => {
+                self.refuse(record.place.clone(), RefusalKind::NotARow, words);
+                return Ok(false);
+            }
+            // The stage that parses says what is wrong.
+            Err(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// The id of a record, and its own key if it has one; without one, file and line make the id.
+    fn id_of(&self, record: &Record) -> (EnvelopeId, Option<String>) {
+        let own = self.feed.id.as_ref().and_then(|pointer| match &record.value {
+            Some(value) => pointer.resolve(value).ok().and_then(Value::as_str).map(str::to_owned),
+            None => id_at(&record.text, pointer),
+        });
+        if let Some(key) = own {
+            return (EnvelopeId::from_key(key.as_bytes()), Some(key));
+        }
+        if self.feed.id.is_some() {
+            self.feed.ledger.without_id.fetch_add(1, Ordering::Relaxed);
+        }
+        let key = format!("{}:{}", self.source.key, record.place.line);
+        (EnvelopeId::from_key(key.as_bytes()), None)
+    }
+
+    fn publish(
+        &mut self,
+        record: Record,
+        (id, key): (EnvelopeId, Option<String>),
+    ) -> Result<(), Halt> {
+        let Feed { publisher, slip, ledger, rate, .. } = &mut *self.feed;
+        let sent = ledger.sent.load(Ordering::Relaxed) + ledger.refused.load(Ordering::Relaxed);
+        let due_ns = match rate {
+            None => ledger.clock.monotonic_ns(),
+            Some(rate) => self.begin_ns.saturating_add(rate.due_ns(sent)),
+        };
+        if rate.is_some() {
+            if !ledger.wait_until(due_ns) {
+                return Err(Halt::At(End::Stopped));
+            }
+            let behind = ledger.clock.monotonic_ns().saturating_sub(due_ns);
+            ledger.behind_max_ns.fetch_max(behind, Ordering::Relaxed);
+        }
+        let place = record.place.clone();
+        let mut envelope = Envelope::new(record, slip.clone());
+        envelope = match &key {
+            Some(key) => envelope.with_key(key),
+            None => envelope.with_id(id),
+        };
+        let teller = Arc::clone(ledger);
+        let envelope = envelope.on_settled(move |end, envelope: Option<Envelope<Record>>| {
+            let record = envelope.as_ref().map(|envelope| (envelope.id(), envelope.payload()));
+            teller.tell(due_ns, &end, record);
+        });
+        match publisher.publish(envelope) {
+            Ok(()) => {
+                ledger.sent.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.reason == Refused::Full => {
+                let stage = error.stage.as_deref().unwrap_or_default();
+                let words = format!("stage `{stage}` is full, and its on-full says to refuse");
+                self.refuse(place, RefusalKind::Full, words);
+                Ok(())
+            }
+            Err(_) => Err(Halt::At(End::Stopped)),
+        }
+    }
+}

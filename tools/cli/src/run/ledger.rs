@@ -1,0 +1,199 @@
+//! What a run writes down beside the bus's own books: what the input sent, skipped and refused, and
+//! what became of each record. Shared by the input, the workers and whoever watches.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use waystage::clock::{Clock, SystemClock};
+use waystage::metrics::Histogram;
+use waystage::{EnvelopeId, Settled};
+
+use super::record::{Place, Record};
+
+/// Refused records named one by one; more are counted only.
+const REFUSALS_KEPT: usize = 10_000;
+/// Records handed back by a stop that are named by file and line.
+const LEFTOVERS_KEPT: usize = 10_000;
+
+/// A record that the bus never got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where it stands.
+    pub place: Place,
+    /// Why, in one word.
+    pub kind: RefusalKind,
+    /// Why, in words.
+    pub words: String,
+}
+
+/// Why a record was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// Longer than `max-line`.
+    TooLong,
+    /// Not UTF-8.
+    NotText,
+    /// A row of CSV with other fields than the header, in a flow that does not parse.
+    NotARow,
+    /// The first stage had no room, and its `on-full` says what then.
+    Full,
+}
+
+impl RefusalKind {
+    /// The stable name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TooLong => "too_long",
+            Self::NotText => "not_utf8",
+            Self::NotARow => "not_a_row",
+            Self::Full => "stage_full",
+        }
+    }
+}
+
+/// Counters are statistics: Relaxed everywhere, read once all is at rest.
+#[derive(Debug)]
+pub struct Ledger {
+    /// The clock of the run.
+    pub clock: SystemClock,
+    /// Records the bus took.
+    pub sent: AtomicU64,
+    /// Records skipped because their id was seen.
+    pub skipped: AtomicU64,
+    /// Records without the id asked for.
+    pub without_id: AtomicU64,
+    /// Records refused.
+    pub refused: AtomicU64,
+    /// Bytes of input read.
+    pub bytes: AtomicU64,
+    /// How far behind its intended time a record was sent at most, in nanoseconds.
+    pub behind_max_ns: AtomicU64,
+    /// Records that were told what became of them.
+    pub told: AtomicU64,
+    /// When the last of them was told.
+    pub last_told_ns: AtomicU64,
+    /// From a record's intended time to its end.
+    pub latency: Histogram,
+    refusals: Mutex<Vec<Refusal>>,
+    leftovers: Mutex<Vec<(EnvelopeId, Place)>>,
+    stopped: AtomicBool,
+    gate: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Ledger {
+    /// Nothing happened yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            clock: SystemClock::new(),
+            sent: zero(),
+            skipped: zero(),
+            without_id: zero(),
+            refused: zero(),
+            bytes: zero(),
+            behind_max_ns: zero(),
+            told: zero(),
+            last_told_ns: zero(),
+            latency: Histogram::new(),
+            refusals: Mutex::new(Vec::new()),
+            leftovers: Mutex::new(Vec::new()),
+            stopped: AtomicBool::new(false),
+            gate: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Writes down what became of a record that was due at `due_ns`.
+    pub fn tell(&self, due_ns: u64, end: &Settled, record: Option<(EnvelopeId, &Record)>) {
+        let now = self.clock.monotonic_ns();
+        match (end, record) {
+            (Settled::Completed, _) => self.latency.record(now.saturating_sub(due_ns)),
+            (Settled::Undelivered, Some((id, record))) => {
+                let mut leftovers = held(&self.leftovers);
+                if leftovers.len() < LEFTOVERS_KEPT {
+                    leftovers.push((id, record.place.clone()));
+                }
+            }
+            _ => {}
+        }
+        self.last_told_ns.fetch_max(now, Ordering::Relaxed);
+        self.told.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Writes a refused record down.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let mut refusals = held(&self.refusals);
+        if refusals.len() < REFUSALS_KEPT {
+            refusals.push(refusal);
+        }
+    }
+
+    /// The refused records, the first of them.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<Refusal> {
+        held(&self.refusals).clone()
+    }
+
+    /// Where the records stand that a stop handed back.
+    #[must_use]
+    pub fn leftovers(&self) -> Vec<(EnvelopeId, Place)> {
+        held(&self.leftovers).clone()
+    }
+
+    /// Asks the input to end.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Whether the input was asked to end.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Ends the waits of others: something changed.
+    pub fn wake(&self) {
+        drop(held(&self.gate));
+        self.changed.notify_all();
+    }
+
+    /// Waits at most this long, less when something changes.
+    pub fn wait(&self, limit: Duration) {
+        let gate = held(&self.gate);
+        // Whoever waits looks again in any case.
+        let _ = self.changed.wait_timeout(gate, limit);
+    }
+
+    /// Waits until this time; false when the input was asked to end before.
+    #[must_use]
+    pub fn wait_until(&self, due_ns: u64) -> bool {
+        let mut gate = held(&self.gate);
+        loop {
+            if self.is_stopped() {
+                return false;
+            }
+            let left = due_ns.saturating_sub(self.clock.monotonic_ns());
+            if left == 0 {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(gate, Duration::from_nanos(left));
+            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,141 @@
+//! `waystage run`: a flow becomes a bus, its input is fed, and what became of it is reported.
+//!
+//! 1. Everything that can be wrong is looked at, nothing touched: [`prepare`].
+//! 2. One thread reads and publishes ([`feed`]), the bus's workers do the rest, the caller's thread
+//!    watches for the end, for Ctrl-C and for the clock ([`watch`]).
+//! 3. The books are closed and reported ([`report`]). Standard output gets the table or the JSON
+//!    document, standard error everything else.
+
+pub mod feed;
+pub mod handlers;
+pub mod ledger;
+pub mod lines;
+pub mod locate;
+pub mod options;
+pub mod output;
+pub mod parse;
+pub mod prepare;
+pub mod problem;
+pub mod progress;
+pub mod record;
+pub mod report;
+pub mod rules;
+pub mod signals;
+pub mod sources;
+pub mod tally;
+pub mod unique;
+pub mod watch;
+
+use std::io::{self, Write};
+
+use crate::arguments::{Check, Global, Run};
+use crate::exit::Exit;
+use crate::flow::{self, Flow};
+
+use options::Options;
+use prepare::prepare;
+use report::Report;
+use signals::Interrupt;
+
+/// Where a command writes: data apart from everything else.
+pub struct Console<'w> {
+    /// Standard output: the table, or one JSON document.
+    pub data: &'w mut dyn Write,
+    /// Standard error: everything else.
+    pub talk: &'w mut dyn Write,
+}
+
+impl std::fmt::Debug for Console<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Console").finish_non_exhaustive()
+    }
+}
+
+impl Console<'_> {
+    /// Says something on standard error; that it cannot be said is no failure.
+    pub fn say(&mut self, line: &dyn std::fmt::Display) {
+        let _ = writeln!(self.talk, "{line}");
+    }
+}
+
+/// `waystage run`: reads the flow file and runs it.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
+    let flow = match flow::read(&run.flow) {
+        Ok((flow, warnings)) => {
+            if !global.quiet {
+                let _ = warnings.write(console.talk, "the run goes on");
+            }
+            flow
+        }
+        Err(problems) => {
+            // That it cannot be said is no failure of its own.
+            let _ = problems.write(console.talk, "nothing was started");
+            return Ok(Exit::Usage);
+        }
+    };
+    let interrupt = match Interrupt::watch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            console.say(&format_args!("error: signals cannot be watched: {error}"));
+            return Ok(Exit::Failed);
+        }
+    };
+    self::run(&flow, &run.options(global), &interrupt, console)
+}
+
+/// `waystage check`: reads the flow file and says what is wrong with it.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn check(check: &Check, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
+    match flow::read(&check.flow) {
+        Ok((_, warnings)) => {
+            if !global.quiet {
+                // That it cannot be said is no failure.
+                let _ = warnings.write(console.talk, "it can run");
+            }
+            writeln!(console.data, "ok")?;
+            Ok(Exit::Done)
+        }
+        Err(problems) => {
+            let _ = problems.write(console.talk, "it cannot run");
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+/// Runs a flow to its end.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn run(
+    flow: &Flow,
+    options: &Options,
+    interrupt: &Interrupt,
+    console: &mut Console<'_>,
+) -> io::Result<Exit> {
+    let prepared = match prepare(flow, options) {
+        Ok(prepared) => prepared,
+        Err(problems) => {
+            for problem in &problems {
+                console.say(problem);
+            }
+            let flow = options.flow_file.display();
+            console.say(&format_args!(
+                "{flow}: {}; nothing was started",
+                match problems.len() {
+                    1 => "1 error".to_owned(),
+                    count => format!("{count} errors"),
+                }
+            ));
+            return Ok(Exit::Usage);
+        }
+    };
+    let watched = watch::watch(prepared, options, interrupt, console);
+    let report = Report::new(flow, options, watched);
+    report.print(options, console)?;
+    Ok(report.exit)
+}

@@ -1,0 +1,174 @@
+//! What the command line adds to a flow, and the units it is written in.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use jsonptr::PointerBuf;
+
+/// What the command line says about a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The flow file as it was named, for the command proposed at the end.
+    pub flow_file: PathBuf,
+    /// Relative output paths start here instead of the flow file's folder.
+    pub out: Option<PathBuf>,
+    /// Records are sent at this rate, on intended times.
+    pub rate: Option<Rate>,
+    /// No more records than this are sent.
+    pub limit: Option<u64>,
+    /// The run is stopped after this time.
+    pub duration: Option<Duration>,
+    /// Inputs instead of those of the flow.
+    pub inputs: Vec<String>,
+    /// Where a record's id is, instead of what the flow says.
+    pub id: Option<PointerBuf>,
+    /// Workers instead of those of the flow.
+    pub workers: Option<usize>,
+    /// Whether a progress bar may be drawn.
+    pub progress: bool,
+    /// How long a stopped run may go on with what it took in.
+    pub drain: Duration,
+    /// Whether dead letters and refused records are a failure.
+    pub fail_on: FailOn,
+    /// JSON instead of the table.
+    pub json: bool,
+    /// Nothing on standard error but errors.
+    pub quiet: bool,
+}
+
+impl Options {
+    /// What a run does without any flag.
+    #[must_use]
+    pub fn new(flow_file: &Path) -> Self {
+        Self {
+            flow_file: flow_file.to_owned(),
+            out: None,
+            rate: None,
+            limit: None,
+            duration: None,
+            inputs: Vec::new(),
+            id: None,
+            workers: None,
+            progress: false,
+            drain: Duration::from_secs(30),
+            fail_on: FailOn::Dead,
+            json: false,
+            quiet: false,
+        }
+    }
+}
+
+/// Which endings are exit code 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Dead letters and refused records.
+    Dead,
+    /// None: they are reported only.
+    Never,
+}
+
+/// Records per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate(f64);
+
+impl Rate {
+    /// Records per second.
+    #[must_use]
+    pub fn per_second(self) -> f64 {
+        self.0
+    }
+
+    /// When record number `index` is due, in nanoseconds after the start.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    pub fn due_ns(self, index: u64) -> u64 {
+        (index as f64 * 1e9 / self.0) as u64
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || "write a rate like 500/s, 5k/s, 1.5M/s or 90/m; it must be above zero".to_owned();
+        let (count, seconds) = match text.trim().rsplit_once('/') {
+            None => (text.trim(), 1.0),
+            Some((count, "s")) => (count, 1.0),
+            Some((count, "m" | "min")) => (count, 60.0),
+            Some((count, "h")) => (count, 3600.0),
+            Some(_) => return Err(wrong()),
+        };
+        let (digits, factor) = match count.trim_end().strip_suffix(['k', 'K']) {
+            Some(digits) => (digits, 1e3),
+            None => match count.trim_end().strip_suffix('M') {
+                Some(digits) => (digits, 1e6),
+                None => (count, 1.0),
+            },
+        };
+        let number: f64 = digits.trim().replace('_', "").parse().map_err(|_ignored| wrong())?;
+        let rate = number * factor / seconds;
+        // Below one record in 30 years the schedule would leave the range of its clock.
+        if !(1e-9..=1e9).contains(&rate) {
+            return Err(wrong());
+        }
+        Ok(Self(rate))
+    }
+}
+
+/// A time such as `30s`, `250ms` or `1h 30m`.
+///
+/// # Errors
+/// In words, when it is none, or negative.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let parsed = text.trim().parse::<jiff::SignedDuration>();
+    let time = parsed.ok().and_then(|signed| Duration::try_from(signed).ok());
+    time.ok_or_else(|| "write a time with its unit, like 250ms, 30s or 1h 30m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Rate, time};
+
+    #[test]
+    fn rates() {
+        for (text, want) in [
+            ("5k/s", Some(5000.0)),
+            ("100", Some(100.0)),
+            ("1.5M/s", Some(1.5e6)),
+            ("1_000/s", Some(1000.0)),
+            ("90/m", Some(1.5)),
+            ("7200/h", Some(2.0)),
+            ("0/s", None),
+            ("-5/s", None),
+            ("fast", None),
+            ("5/d", None),
+            ("", None),
+            ("nan", None),
+            ("inf/s", None),
+        ] {
+            assert_eq!(text.parse::<Rate>().ok().map(Rate::per_second), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_does_not_drift() {
+        let rate: Rate = "3/s".parse().unwrap();
+        assert_eq!(rate.due_ns(0), 0);
+        assert_eq!(rate.due_ns(1), 333_333_333);
+        assert_eq!(rate.due_ns(3_000_000), 1_000_000_000_000_000);
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(time("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(time("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "30", "-1s", "soon"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Output files: opened all or none, written in blocks, never losing count of their lines.
+//!
+//! A line is in the buffer or in the file, or its attempt has failed. What could not be written in
+//! the end is told by [`Output::finish`].
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::problem::Problem;
+use super::sources::{Source, plain};
+
+/// A buffer of this many bytes is written out.
+const BLOCK_BYTES: usize = 1 << 16;
+
+/// A file that records are written to, shared by the stages that name it.
+#[derive(Debug)]
+pub struct Output {
+    /// Its name, as the flow has it.
+    pub name: String,
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    buffer: Vec<u8>,
+    lines: u64,
+}
+
+impl Output {
+    /// Adds one line; `line` brings its own line end.
+    ///
+    /// # Errors
+    /// The file refused a block, and the line is not part of it.
+    pub fn append(&self, line: &[u8]) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.buffer.extend_from_slice(line);
+        if state.buffer.len() >= BLOCK_BYTES
+            && let Err(error) = state.flush()
+            && state.buffer.len() >= line.len()
+        {
+            let rest = state.buffer.len() - line.len();
+            state.buffer.truncate(rest);
+            return Err(error);
+        }
+        state.lines += 1;
+        Ok(())
+    }
+
+    /// Writes out what is in the buffer; returns the lines in the file.
+    ///
+    /// # Errors
+    /// The lines that are in the file, those that are not, and why.
+    pub fn finish(&self) -> Result<u64, (u64, u64, io::Error)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(error) = state.flush() else {
+            return Ok(state.lines);
+        };
+        let lost = state.buffer.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Err((state.lines.saturating_sub(lost), lost, error))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl State {
+    /// Writes the buffer out; what the file did not take stays.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        let mut result = Ok(());
+        while written < self.buffer.len() {
+            match self.file.write(&self.buffer[written..]) {
+                Ok(0) => {
+                    result = Err(io::ErrorKind::WriteZero.into());
+                    break;
+                }
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.buffer.drain(..written);
+        result
+    }
+}
+
+/// Opens every output, or none: what was made is removed again when one of them fails, and nothing
+/// is emptied before all are open. Equal files are one output.
+///
+/// # Errors
+/// Every output that cannot be written, or that is an input of the same run.
+pub fn open(
+    wanted: &[(String, PathBuf)],
+    sources: &[Source],
+) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
+    let inputs: HashSet<PathBuf> =
+        sources.iter().filter_map(|source| fs::canonicalize(source.path.as_ref()?).ok()).collect();
+    let mut made = Made::default();
+    let mut problems = Vec::new();
+    let mut opened: Vec<(PathBuf, Arc<Output>)> = Vec::new();
+    let mut outputs = Vec::new();
+    for (name, path) in wanted {
+        let result = made.open(path).and_then(|file| Ok((file, fs::canonicalize(path)?)));
+        match result {
+            Err(error) => problems.push(Problem::new(
+                format!("output {name} ({}): {}", path.display(), plain(&error)),
+                "correct `path` of the stage, or write elsewhere with --out DIR",
+            )),
+            Ok((_, place)) if inputs.contains(&place) => problems.push(Problem::new(
+                format!("output {name}: the same file is an input of this run"),
+                "writing would empty it: give another `path`, or write elsewhere with --out DIR",
+            )),
+            Ok((file, place)) => {
+                let before = opened.iter().find(|(other, _)| *other == place);
+                let output = before.map_or_else(
+                    || {
+                        let state = State { file, buffer: Vec::new(), lines: 0 };
+                        let (name, path) = (name.clone(), path.clone());
+                        Arc::new(Output { name, path, state: Mutex::new(state) })
+                    },
+                    |(_, output)| Arc::clone(output),
+                );
+                opened.push((place, Arc::clone(&output)));
+                outputs.push(output);
+            }
+        }
+    }
+    if problems.is_empty() {
+        problems.extend(outputs.iter().filter_map(|output| empty(output).err()));
+    }
+    if problems.is_empty() {
+        return Ok(outputs);
+    }
+    made.undo();
+    Err(problems)
+}
+
+fn empty(output: &Output) -> Result<(), Problem> {
+    let state = output.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_file = state.file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_file {
+        return Ok(());
+    }
+    state.file.set_len(0).map_err(|error| {
+        Problem::new(format!("output {}: {}", output.name, plain(&error)), "make it writable")
+    })
+}
+
+/// What was made while opening, newest last.
+#[derive(Default)]
+struct Made {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl Made {
+    fn open(&mut self, path: &Path) -> io::Result<File> {
+        if let Some(folder) = path.parent() {
+            self.make_folder(folder)?;
+        }
+        let existed = fs::symlink_metadata(path).is_ok();
+        // Emptied later, once all are open.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        if !existed {
+            self.files.push(path.to_owned());
+        }
+        Ok(file)
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let missing = folder.ancestors().take_while(|folder| {
+            !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err()
+        });
+        let missing: Vec<_> = missing.map(Path::to_owned).collect();
+        for folder in missing.into_iter().rev() {
+            match fs::create_dir(&folder) {
+                Ok(()) => self.folders.push(folder),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn undo(self) {
+        // Best effort: what cannot be removed is empty.
+        for file in self.files {
+            let _ = fs::remove_file(file);
+        }
+        for folder in self.folders.into_iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::open;
+
+    #[test]
+    fn all_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| (name.to_owned(), folder.path().join(name));
+        fs::write(folder.path().join("old"), "kept").unwrap();
+        let problems = open(&[at("old"), at("new/deep/a"), at("old/b")], &[]).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].what.contains("old/b"), "{problems:?}");
+        assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "kept");
+        assert!(!folder.path().join("new").exists());
+    }
+
+    #[test]
+    fn equal_files_are_one_and_lines_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| (name.to_owned(), folder.path().join(name));
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(folder.path().join("a"), "old text").unwrap();
+        let outputs = open(&[at("a"), at("sub/../a")], &[]).unwrap();
+        let long = [&[b'x'; 40_000][..], b"\n"].concat();
+        for output in &outputs {
+            output.append(&long).unwrap();
+        }
+        outputs[0].append(b"last\n").unwrap();
+        assert_eq!(outputs[1].finish().unwrap(), 3);
+        let text = fs::read_to_string(folder.path().join("a")).unwrap();
+        assert_eq!(text.len(), 2 * long.len() + 5);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_fails_the_attempt_and_loses_no_count() {
+        let outputs = open(&[("full".to_owned(), "/dev/full".into())], &[]).unwrap();
+        let long = [&[b'x'; 40_000][..], b"\n"].concat();
+        outputs[0].append(&long).unwrap();
+        assert!(outputs[0].append(&long).is_err());
+        let (written, lost, _) = outputs[0].finish().unwrap_err();
+        assert_eq!((written, lost), (0, 1));
+    }
+}

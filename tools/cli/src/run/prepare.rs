@@ -1,0 +1,141 @@
+//! Before the start: everything that can be wrong is found here, all at once, and nothing that
+//! exists is changed unless all is right.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waystage::{Bus, BusSettings, Slip, StageSettings};
+
+use super::feed::Feed;
+use super::handlers::{Kept, handler};
+use super::ledger::Ledger;
+use super::options::Options;
+use super::output::{self, Output};
+use super::problem::Problem;
+use super::progress::Progress;
+use super::record::Record;
+use super::sources::{self, Source};
+use super::unique::Window;
+use crate::flow::Flow;
+use crate::flow::model::Handler;
+
+/// A run that can start.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The bus with all stages and handlers.
+    pub bus: Bus<Record>,
+    /// The input, ready to be read.
+    pub feed: Feed,
+    /// What the run writes down.
+    pub ledger: Arc<Ledger>,
+    /// Tallies and outputs.
+    pub kept: Kept,
+    /// The bar.
+    pub progress: Progress,
+}
+
+/// Builds everything.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let sources = sources(flow, options).unwrap_or_else(|found| {
+        problems.extend(found);
+        Vec::new()
+    });
+    let built = stages(flow, options).map_err(|problem| problems.push(problem)).ok();
+    let (Some((bus, slip)), true) = (built, problems.is_empty()) else {
+        return Err(problems);
+    };
+    let outputs = output::open(&wanted_outputs(flow, options), &sources)?;
+    let kept = handlers(flow, &bus, outputs).map_err(|problem| vec![problem])?;
+    let ledger = Arc::new(Ledger::new());
+    let progress = Progress::new(options.progress, &flow.name, &sources);
+    let feed = feed(flow, options, (&bus, slip), sources, &ledger);
+    Ok(Prepared { bus, feed, ledger, kept, progress })
+}
+
+fn sources(flow: &Flow, options: &Options) -> Result<Vec<Source>, Vec<Problem>> {
+    if options.inputs.is_empty() {
+        return sources::resolve(&flow.input.files, &flow.directory);
+    }
+    sources::resolve(&options.inputs, Path::new(""))
+}
+
+/// The bus with its stages, without handlers yet, and the itinerary.
+fn stages(flow: &Flow, options: &Options) -> Result<(Bus<Record>, Slip), Problem> {
+    let help = "correct it in the flow file";
+    let wrong = |error: waystage::BusError| Problem::new(error.to_string(), help);
+    let workers = options.workers.unwrap_or(flow.bus.workers);
+    if workers == 0 {
+        let help = "set `workers` in [bus], or --workers, to 1 to 64";
+        return Err(Problem::new("`workers` is 0; nothing would run", help));
+    }
+    // In a run every record is timed, so that the report's counts are exact.
+    let settings = BusSettings { workers, meter_every: 1, ..flow.bus.clone() };
+    let bus = Bus::start(settings).map_err(wrong)?;
+    for stage in &flow.stages {
+        bus.open_stage(&stage.name, stage.settings.clone(), None).map_err(wrong)?;
+    }
+    let slip = bus.slip(flow.slip.iter().map(String::as_str)).map_err(wrong)?;
+    if flow.slip.is_empty() {
+        let help = "name at least one stage in `slip`";
+        return Err(Problem::new("the slip is empty", help));
+    }
+    Ok((bus, slip))
+}
+
+fn handlers(flow: &Flow, bus: &Bus<Record>, outputs: Vec<Arc<Output>>) -> Result<Kept, Problem> {
+    let help = "correct it in the flow file";
+    let wrong = |error: waystage::BusError| Problem::new(error.to_string(), help);
+    let mut kept = Kept::default();
+    let mut outputs = outputs.into_iter();
+    for stage in &flow.stages {
+        let handler = handler(bus, stage, &mut outputs, &mut kept).map_err(wrong)?;
+        bus.set_handler(&stage.name, handler).map_err(wrong)?;
+    }
+    Ok(kept)
+}
+
+/// The name and place of each stage's output, in the order of stages.
+fn wanted_outputs(flow: &Flow, options: &Options) -> Vec<(String, PathBuf)> {
+    let root = options.out.as_deref().unwrap_or(&flow.directory);
+    let paths = flow.stages.iter().filter_map(|stage| match &stage.handler {
+        Handler::Write(path) => Some(path),
+        _ => None,
+    });
+    paths.map(|path| (path.display().to_string(), root.join(path))).collect()
+}
+
+fn feed(
+    flow: &Flow,
+    options: &Options,
+    (bus, slip): (&Bus<Record>, Slip),
+    sources: Vec<Source>,
+    ledger: &Arc<Ledger>,
+) -> Feed {
+    let parses = |stage: &crate::flow::model::Stage| matches!(stage.handler, Handler::Parse(_));
+    Feed {
+        sources,
+        format: flow.input.format,
+        id: options.id.clone().or_else(|| flow.input.id.clone()),
+        window: flow.input.unique.map(Window::new),
+        line_bytes_max: flow.input.max_line,
+        refuses_wrong_rows: !flow.stages.iter().any(parses),
+        rate: options.rate,
+        limit: options.limit,
+        publisher: bus.publisher(),
+        slip,
+        ledger: Arc::clone(ledger),
+    }
+}
+
+/// How many attempts each stage allows, by name.
+#[must_use]
+pub fn attempts_of(flow: &Flow, stage: &str) -> Option<u16> {
+    let settings = |name: &str| -> Option<&StageSettings> {
+        flow.stages.iter().find(|stage| stage.name == name).map(|stage| &stage.settings)
+    };
+    settings(stage).map(|settings| settings.attempts)
+}

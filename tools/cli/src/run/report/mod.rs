@@ -1,0 +1,307 @@
+//! What a run did, as plain data: gathered once, printed as a table or as JSON.
+
+pub mod json;
+pub mod text;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use waystage::metrics::Quantiles;
+use waystage::{Cause, Conservation, DeadLetter, EnvelopeId, Leftover, StageSnapshot};
+
+use super::Console;
+use super::feed::End;
+use super::ledger::Refusal;
+use super::options::{FailOn, Options};
+use super::output::Output;
+use super::prepare::attempts_of;
+use super::record::{Place, Record};
+use super::tally::Tally;
+use super::watch::{Input, Stop, Watched};
+use crate::exit::Exit;
+use crate::flow::Flow;
+
+/// What a run did.
+#[derive(Debug)]
+pub struct Report {
+    /// The flow's name.
+    pub flow: String,
+    /// How the command ends.
+    pub exit: Exit,
+    /// Why it was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// What broke while running, in words.
+    pub failures: Vec<String>,
+    /// The books of the bus.
+    pub books: Conservation,
+    /// Whether they add up, and agree with what the input and the records say.
+    pub adds_up: bool,
+    /// The stages, in the order of the flow.
+    pub stages: Vec<StageSnapshot>,
+    /// From the first read to the last record's end.
+    pub time: Duration,
+    /// Worker threads.
+    pub workers: usize,
+    /// From each record's intended time to its end, of those completed.
+    pub latency: Quantiles,
+    /// Whether intended times came from a rate.
+    pub paced: bool,
+    /// How late a record was sent at most, in nanoseconds.
+    pub behind_max_ns: u64,
+    /// Tallies.
+    pub tallies: Vec<Counted>,
+    /// Outputs.
+    pub written: Vec<Written>,
+    /// Records skipped because their id was seen.
+    pub skipped: u64,
+    /// Records without the id asked for.
+    pub without_id: u64,
+    /// Records the bus never got: how many, and the first of them.
+    pub refused: (u64, Vec<Refusal>),
+    /// The dead letters kept.
+    pub dead: Vec<Dead>,
+    /// What was left by a stop, by stage.
+    pub leftovers: Vec<Left>,
+}
+
+/// A tally.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// Its stage.
+    pub stage: String,
+    /// The pointer to what was counted.
+    pub by: String,
+    /// Values and how often each came, the most frequent first.
+    pub counts: Vec<(String, u64)>,
+}
+
+/// An output file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The stages that write it.
+    pub stages: Vec<String>,
+    /// Its name in the flow.
+    pub name: String,
+    /// Where it is.
+    pub path: String,
+    /// The lines in it.
+    pub lines: u64,
+}
+
+/// A dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dead {
+    /// Its id.
+    pub id: String,
+    /// Where the record stands.
+    pub place: Place,
+    /// Where it was given up.
+    pub stage: String,
+    /// Why.
+    pub cause: Cause,
+    /// Attempts there.
+    pub attempts: u16,
+    /// Attempts allowed there.
+    pub attempts_max: Option<u16>,
+    /// The stages it visited.
+    pub trail: Vec<String>,
+}
+
+/// What a stop left at a stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Left {
+    /// The stage.
+    pub stage: String,
+    /// Records that waited for it; handed back.
+    pub waiting: u64,
+    /// Calls of its handler that had not returned.
+    pub running: u64,
+    /// Where the first of those that waited stand.
+    pub places: Vec<Place>,
+}
+
+/// Leftovers named by file and line, of each stage.
+const PLACES_MAX: usize = 100;
+
+impl Report {
+    /// Gathers what a run did.
+    #[must_use]
+    pub fn new(flow: &Flow, options: &Options, watched: Watched) -> Self {
+        let Watched { stop, input, snapshot, shutdown, dead, time, workers, ledger, kept } =
+            watched;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (written, mut failures) = finish_outputs(&kept.outputs);
+        let books = shutdown.conservation;
+        let leftovers = gather(&shutdown.leftovers, &ledger.leftovers());
+        let running: u64 = leftovers.iter().map(|left| left.running).sum();
+        let input_ended = matches!(input, Input::Ended(_));
+        // A thread left behind may be between its publish and its own count.
+        let adds_up = books.holds()
+            && books.in_flight == running
+            && (!input_ended || books.accepted == read(&ledger.sent))
+            && (running > 0 || books.settled() == read(&ledger.told));
+        let remains = match &input {
+            Input::Ended(End::Exhausted | End::Limit) => false,
+            Input::Ended(End::Stopped) | Input::Waits => true,
+            Input::Ended(End::Failed { input, error }) => {
+                failures.insert(0, format!("input {input}: {error}"));
+                true
+            }
+            Input::Broken => {
+                failures.insert(0, "the input's thread panicked; please report it".to_owned());
+                true
+            }
+        };
+        let mut report = Self {
+            flow: flow.name.clone(),
+            exit: Exit::Done,
+            stop,
+            failures,
+            books,
+            adds_up,
+            stages: snapshot.stages,
+            time,
+            workers,
+            latency: ledger.latency.quantiles(),
+            paced: options.rate.is_some(),
+            behind_max_ns: read(&ledger.behind_max_ns),
+            tallies: kept.tallies.iter().map(Counted::new).collect(),
+            written,
+            skipped: read(&ledger.skipped),
+            without_id: read(&ledger.without_id),
+            refused: (read(&ledger.refused), ledger.refusals()),
+            dead: dead.into_iter().map(|letter| Dead::new(flow, letter)).collect(),
+            leftovers,
+        };
+        let broken = matches!(input, Input::Broken);
+        report.exit = report.conclude(options.fail_on, remains, broken);
+        report
+    }
+
+    fn conclude(&self, fail_on: FailOn, remains: bool, broken: bool) -> Exit {
+        if !self.adds_up || broken {
+            return Exit::Bug;
+        }
+        if !self.failures.is_empty() {
+            return Exit::Failed;
+        }
+        if remains || !self.leftovers.is_empty() {
+            return Exit::Stopped;
+        }
+        if fail_on == FailOn::Dead && (self.books.dead > 0 || self.refused.0 > 0) {
+            return Exit::Dead;
+        }
+        Exit::Done
+    }
+
+    /// Records that ended here per second of the run.
+    #[must_use]
+    pub fn rate(&self, stage: &StageSnapshot) -> f64 {
+        stage.done as f64 / self.time.as_secs_f64().max(1e-9)
+    }
+
+    /// Prints it: data on standard output, what needs attention on standard error.
+    ///
+    /// # Errors
+    /// Standard output took no more.
+    pub fn print(&self, options: &Options, console: &mut Console<'_>) -> io::Result<()> {
+        if options.json {
+            serde_json::to_writer_pretty(&mut *console.data, &json::document(self))
+                .map_err(io::Error::from)?;
+            writeln!(console.data)?;
+        } else {
+            text::table(self, console.data)?;
+        }
+        console.data.flush()?;
+        text::talk(self, options, console.talk);
+        Ok(())
+    }
+}
+
+type Outputs = [(String, Arc<Output>)];
+
+/// Closes all outputs; says what could not be written.
+fn finish_outputs(outputs: &Outputs) -> (Vec<Written>, Vec<String>) {
+    let (mut written, mut failures) = (Vec::<Written>::new(), Vec::new());
+    for (stage, output) in outputs {
+        let path = output.path().display().to_string();
+        if let Some(before) = written.iter_mut().find(|written| written.path == path) {
+            before.stages.push(stage.clone());
+            continue;
+        }
+        let lines = output.finish().unwrap_or_else(|(lines, lost, error)| {
+            let lost = crate::words::count(lost);
+            failures.push(format!(
+                "output {path}: {error}; {lost} records that were done are not in it"
+            ));
+            lines
+        });
+        let (stages, name) = (vec![stage.clone()], output.name.clone());
+        written.push(Written { stages, name, path, lines });
+    }
+    (written, failures)
+}
+
+/// Leftovers by stage, in the order of stages.
+fn gather(leftovers: &[Leftover], places: &[(EnvelopeId, Place)]) -> Vec<Left> {
+    let places: HashMap<_, _> = places.iter().map(|(id, place)| (*id, place)).collect();
+    let mut all = Vec::<Left>::new();
+    let mut at = |stage: &str| -> usize {
+        all.iter().position(|left| left.stage == stage).unwrap_or_else(|| {
+            all.push(Left { stage: stage.to_owned(), ..Left::default() });
+            all.len() - 1
+        })
+    };
+    let mut found = Vec::new();
+    for leftover in leftovers {
+        match leftover {
+            Leftover::Waiting { stage, id } => found.push((at(stage), Some(*id), 0)),
+            Leftover::Running { stage, calls } => found.push((at(stage), None, *calls)),
+            _ => {}
+        }
+    }
+    for (index, id, calls) in found {
+        let left = &mut all[index];
+        left.running += calls;
+        if let Some(id) = id {
+            left.waiting += 1;
+            if left.places.len() < PLACES_MAX {
+                left.places.extend(places.get(&id).map(|place| (*place).clone()));
+            }
+        }
+    }
+    all
+}
+
+impl Counted {
+    fn new((stage, tally): &(String, Arc<Tally>)) -> Self {
+        let (stage, by) = (stage.clone(), tally.by().to_owned());
+        Self { stage, by, counts: tally.sorted() }
+    }
+}
+
+impl Dead {
+    fn new(flow: &Flow, letter: DeadLetter<Record>) -> Self {
+        Self {
+            id: letter.envelope.id().to_string(),
+            place: letter.envelope.payload().place.clone(),
+            attempts_max: attempts_of(flow, &letter.stage),
+            stage: letter.stage,
+            cause: letter.cause,
+            attempts: letter.attempts,
+            trail: letter.trail,
+        }
+    }
+
+    /// Why, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match &self.cause {
+            Cause::HandlerFailed(reason) => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Which inputs a run reads: patterns resolved, sorted, and seen to be there before the start.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::problem::Problem;
+
+/// One input.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// As it is named in messages.
+    pub name: Arc<str>,
+    /// Its name among all inputs of the run: a file read twice has two.
+    pub key: String,
+    /// Where it is; `None` is standard input.
+    pub path: Option<PathBuf>,
+    /// Its size, when that is known.
+    pub bytes: Option<u64>,
+}
+
+impl Source {
+    fn new(name: String, path: Option<PathBuf>, bytes: Option<u64>) -> Self {
+        Self { key: name.clone(), name: Arc::from(name), path, bytes }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(&self) -> io::Result<Box<dyn Read>> {
+        Ok(match &self.path {
+            None => Box::new(io::stdin().lock()),
+            Some(path) => Box::new(File::open(path)?),
+        })
+    }
+}
+
+/// The inputs meant by `patterns`, in order; those of one pattern sorted by name. Relative ones
+/// start at `base`.
+///
+/// # Errors
+/// Everything that is missing or cannot be read.
+pub fn resolve(patterns: &[String], base: &Path) -> Result<Vec<Source>, Vec<Problem>> {
+    let (mut sources, mut problems) = (Vec::new(), Vec::new());
+    if patterns.is_empty() {
+        problems.push(Problem::new(
+            "the flow names no input",
+            "set `files` in its [input], or name files after the flow, or `-` for standard input",
+        ));
+    }
+    for pattern in patterns {
+        match one(pattern, base) {
+            Ok(found) => sources.extend(found),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if sources.iter().filter(|source| source.path.is_none()).count() > 1 {
+        let help = "name `-` once";
+        problems.push(Problem::new("standard input is named more than once", help));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut times = HashMap::<Arc<str>, u32>::new();
+    for source in &mut sources {
+        let count = times.entry(Arc::clone(&source.name)).or_default();
+        *count += 1;
+        if *count > 1 {
+            source.key = format!("{}#{count}", source.name);
+        }
+    }
+    Ok(sources)
+}
+
+fn one(pattern: &str, base: &Path) -> Result<Vec<Source>, Problem> {
+    if pattern == "-" {
+        return Ok(vec![Source::new("stdin".into(), None, None)]);
+    }
+    let path = base.join(pattern);
+    let is_pattern = pattern.contains(['*', '?', '[']) && fs::symlink_metadata(&path).is_err();
+    if !is_pattern {
+        return Ok(vec![file(pattern.to_owned(), path)?]);
+    }
+    // What the folder is called is no pattern.
+    let full = match base.to_str() {
+        Some(folder) => Path::new(&glob::Pattern::escape(folder)).join(pattern),
+        None => path,
+    };
+    let full = full.to_string_lossy();
+    let paths = glob::glob(&full).map_err(|error| {
+        Problem::new(
+            format!("input {pattern}: not a pattern: {error}"),
+            "write * for any part of a name, ? for one character, [ab] for one of these",
+        )
+    })?;
+    let mut found = Vec::new();
+    for path in paths.filter_map(Result::ok).filter(|path| !path.is_dir()) {
+        let name = path.strip_prefix(base).unwrap_or(&path).display().to_string();
+        found.push(file(name, path)?);
+    }
+    if found.is_empty() {
+        return Err(Problem::new(
+            format!("input {pattern}: no file matches in {}", shown(base)),
+            "correct the pattern; put it in quotes if the shell should not expand it",
+        ));
+    }
+    Ok(found)
+}
+
+fn file(name: String, path: PathBuf) -> Result<Source, Problem> {
+    let help = "correct `files` in [input], or name another input after the flow";
+    let wrong = |error: &dyn std::fmt::Display| {
+        let place =
+            if Path::new(&name) == path { String::new() } else { format!(" ({})", path.display()) };
+        Problem::new(format!("input {name}{place}: {error}"), help)
+    };
+    let metadata = fs::metadata(&path).map_err(|error| wrong(&plain(&error)))?;
+    if metadata.is_dir() {
+        return Err(wrong(&format!("is a folder; write {name}/*.ndjson for the files in it")));
+    }
+    if !metadata.is_file() {
+        // Opening a named pipe and leaving it again would end its writer.
+        return Ok(Source::new(name, Some(path), None));
+    }
+    File::open(&path).map_err(|error| wrong(&plain(&error)))?;
+    Ok(Source::new(name, Some(path), Some(metadata.len())))
+}
+
+fn shown(folder: &Path) -> String {
+    if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
+}
+
+/// A system error in words.
+#[must_use]
+pub fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::resolve;
+
+    #[test]
+    fn patterns_are_sorted_and_doubles_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.ndjson", "a.ndjson", "c.txt"] {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        fs::create_dir(folder.path().join("d.ndjson")).unwrap();
+        let patterns = ["*.ndjson", "c.txt", "a.ndjson", "-"].map(str::to_owned);
+        let sources = resolve(&patterns, folder.path()).unwrap();
+        let keys: Vec<_> = sources.iter().map(|source| source.key.as_str()).collect();
+        assert_eq!(keys, ["a.ndjson", "b.ndjson", "c.txt", "a.ndjson#2", "stdin"]);
+        assert_eq!(sources[0].bytes, Some(1));
+    }
+
+    #[test]
+    fn everything_missing_is_named_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let patterns = ["gone.ndjson", "*.csv", ".", "-", "-"].map(str::to_owned);
+        let problems = resolve(&patterns, folder.path()).unwrap_err();
+        let words: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), 4, "{words:?}");
+        assert!(words[0].contains("gone.ndjson") && words[0].contains("no such file"));
+        assert!(words[1].contains("*.csv") && words[1].contains("no file matches"));
+        assert!(words[2].contains("is a folder"));
+        assert!(words[3].contains("standard input"));
+    }
+}

@@ -1,0 +1,191 @@
+//! The run itself: starts the input's thread, and watches for the end.
+//!
+//! The end comes by itself when everything read has ended, or is asked for: by Ctrl-C, or by
+//! `--duration`. Then intake stops and what was taken in may go on for the drain time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use waystage::clock::Clock;
+use waystage::{Bus, DeadLetter, ShutdownReport, Snapshot};
+
+use super::Console;
+use super::feed::End;
+use super::handlers::Kept;
+use super::ledger::Ledger;
+use super::options::Options;
+use super::prepare::Prepared;
+use super::progress::Progress;
+use super::record::Record;
+use super::signals::Interrupt;
+
+/// How often the bar, the clock and the signals are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often the books are looked at once the input has ended.
+const LOOK_AT_BOOKS: Duration = Duration::from_micros(500);
+/// How long a stopped input may take to say how far it came.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Why a run was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Ctrl-C or SIGTERM.
+    Interrupt,
+    /// The time of `--duration` was over.
+    Duration,
+}
+
+/// How the input ended, as far as it is known.
+#[derive(Debug)]
+pub enum Input {
+    /// As told by itself.
+    Ended(End),
+    /// It still waits in a read, and is left behind.
+    Waits,
+    /// Its thread panicked.
+    Broken,
+}
+
+/// What a run was, for the report.
+#[derive(Debug)]
+pub struct Watched {
+    /// Why it was stopped, if it was.
+    pub stop: Option<Stop>,
+    /// How the input ended.
+    pub input: Input,
+    /// The meters at the end.
+    pub snapshot: Snapshot,
+    /// The last books, and what was left.
+    pub shutdown: ShutdownReport,
+    /// The dead letters that are kept.
+    pub dead: Vec<DeadLetter<Record>>,
+    /// From the first read to the last record's end.
+    pub time: Duration,
+    /// Worker threads.
+    pub workers: usize,
+    /// What was written down.
+    pub ledger: Arc<Ledger>,
+    /// Tallies and outputs.
+    pub kept: Kept,
+}
+
+/// Runs it.
+pub fn watch(
+    prepared: Prepared,
+    options: &Options,
+    interrupt: &Interrupt,
+    console: &mut Console<'_>,
+) -> Watched {
+    let Prepared { bus, feed, ledger, kept, progress } = prepared;
+    let begin_ns = ledger.clock.monotonic_ns();
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let thread = thread::Builder::new().name("waystage-input".to_owned()).spawn(move || {
+        // Nobody listens any more when the run was stopped.
+        let _ = sender.send(feed.run());
+    });
+    let mut watch =
+        Watch { bus: &bus, ledger: &ledger, progress: &progress, interrupt, options, begin_ns };
+    let mut input = match thread {
+        Ok(_detached) => None,
+        Err(error) => {
+            let input = "the input's thread".to_owned();
+            Some(Input::Ended(End::Failed { input, error }))
+        }
+    };
+    let stop = watch.until_the_end(&receiver, &mut input);
+    if let Some(stop) = stop {
+        watch.announce(stop, console);
+        ledger.stop();
+        if input.is_none() {
+            input = receive(&receiver, FAREWELL);
+        }
+        watch.drain();
+    }
+    progress.clear();
+    let snapshot = bus.snapshot();
+    let shutdown = bus.shutdown(Duration::ZERO);
+    let infos = bus.dead_letters();
+    let dead = infos.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let end_ns = match ledger.last_told_ns.load(Ordering::Relaxed) {
+        0 => ledger.clock.monotonic_ns(),
+        told => told,
+    };
+    let time = Duration::from_nanos(end_ns.saturating_sub(begin_ns));
+    let (input, workers) = (input.unwrap_or(Input::Waits), bus.workers());
+    Watched { stop, input, snapshot, shutdown, dead, time, workers, ledger, kept }
+}
+
+/// What the input says within this time.
+fn receive(receiver: &Receiver<End>, limit: Duration) -> Option<Input> {
+    match receiver.recv_timeout(limit) {
+        Ok(end) => Some(Input::Ended(end)),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Input::Broken),
+    }
+}
+
+struct Watch<'r> {
+    bus: &'r Bus<Record>,
+    ledger: &'r Ledger,
+    progress: &'r Progress,
+    interrupt: &'r Interrupt,
+    options: &'r Options,
+    begin_ns: u64,
+}
+
+impl Watch<'_> {
+    /// Until everything read has ended, or somebody asks to stop.
+    fn until_the_end(
+        &mut self,
+        receiver: &Receiver<End>,
+        input: &mut Option<Input>,
+    ) -> Option<Stop> {
+        loop {
+            if self.interrupt.came() {
+                return Some(Stop::Interrupt);
+            }
+            if self.options.duration.is_some_and(|limit| self.elapsed() >= limit) {
+                return Some(Stop::Duration);
+            }
+            if input.is_none() {
+                *input = receive(receiver, LOOK);
+            } else if self.bus.conservation().in_flight == 0 {
+                return None;
+            } else {
+                self.ledger.wait(LOOK_AT_BOOKS);
+            }
+            self.progress.show(self.ledger, self.ledger.told.load(Ordering::Relaxed));
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.ledger.clock.monotonic_ns().saturating_sub(self.begin_ns))
+    }
+
+    fn announce(&self, stop: Stop, console: &mut Console<'_>) {
+        if self.options.quiet {
+            return;
+        }
+        let why = match stop {
+            Stop::Interrupt => "interrupted",
+            Stop::Duration => "the time of --duration is over",
+        };
+        let flight = crate::words::count(self.bus.conservation().in_flight);
+        let drain = crate::words::time(self.options.drain);
+        let again = "Ctrl-C ends at once";
+        console.say(&format_args!(
+            "{why}: the input is stopped, {flight} records in flight have {drain} to end; {again}"
+        ));
+    }
+
+    fn drain(&self) {
+        let limit = self.elapsed() + self.options.drain;
+        while self.bus.conservation().in_flight > 0 && self.elapsed() < limit {
+            self.ledger.wait(LOOK_AT_BOOKS);
+            self.progress.show(self.ledger, self.ledger.told.load(Ordering::Relaxed));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How a run ends that is not left to end by itself: signals, closed pipes, broken outputs.
+
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Said, Scratch, number, records, signal, until};
+
+/// A flow whose stage is busy for `time` with each record of standard input, after it was written.
+fn busy(time: &str) -> Scratch {
+    Scratch::with_flow(&format!(
+        "slip = [\"keep\", \"slow\"]\n[input]\nfiles = [\"-\"]\nformat = \"lines\"\n\
+         [stage.keep]\nwrite = {{ path = \"kept.txt\" }}\n\
+         [stage.slow]\nwork = {{ busy = \"{time}\" }}\n"
+    ))
+}
+
+/// Waits until the child's handlers for signals are there.
+fn until_ready(scratch: &Scratch, child: &Child) {
+    // The output is opened after the signals are watched.
+    until("the output is there", || scratch.path("kept.txt").exists());
+    // The input is empty once the records were taken.
+    let _ = child;
+}
+
+#[cfg(unix)]
+#[test]
+fn the_first_interrupt_drains() {
+    for name in ["-INT", "-TERM"] {
+        let scratch = busy("10us");
+        let child = scratch.start(&["run", "flow.toml", "--json"], &records(20));
+        until_ready(&scratch, &child);
+        signal(&child, name);
+        let said = end(child);
+        assert_eq!(said.code, Some(4), "{said:?}");
+        let document: Value = serde_json::from_str(&said.data).unwrap();
+        assert_eq!(document["stopped_by"], "interrupt");
+        assert_eq!(document["leftovers"], Value::Array(vec![]));
+        assert_eq!(number(&document, "/accepted"), number(&document, "/completed"));
+        assert!(said.talk.contains("interrupted: "), "{}", said.talk);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_left_after_the_drain_is_named() {
+    let scratch = busy("1h");
+    let arguments = ["run", "flow.toml", "--drain", "10ms", "--workers", "2"];
+    let mut child = scratch.start(&arguments, &records(5));
+    until_ready(&scratch, &child);
+    until_busy(&mut child);
+    signal(&child, "-INT");
+    let said = end(child);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.talk.contains("left: slow: "), "{}", said.talk);
+    assert!(said.talk.contains("1 still in its handler"), "{}", said.talk);
+    assert!(said.talk.contains("stdin:"), "{}", said.talk);
+    assert!(said.data.contains("undelivered + 1 in flight"), "{}", said.data);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_second_interrupt_ends_at_once() {
+    let scratch = busy("1h");
+    let mut child = scratch.start(&["run", "flow.toml", "--drain", "1h"], &records(5));
+    until_ready(&scratch, &child);
+    until_busy(&mut child);
+    signal(&child, "-INT");
+    let mut first = String::new();
+    let talk = child.stderr.take().expect("it was piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(talk), &mut first).unwrap();
+    assert!(first.starts_with("interrupted: "), "{first}");
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// Waits until the child has used some processor time: its stage is in its handler, and as the
+/// stage before takes next to nothing, what waits waits behind it.
+#[cfg(unix)]
+fn until_busy(child: &mut Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    until("the stage is busy", || {
+        let text = std::fs::read_to_string(&stat).unwrap_or_default();
+        let ticks = text.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11));
+        ticks.and_then(|ticks| ticks.parse::<u64>().ok()).is_some_and(|ticks| ticks >= 10)
+    });
+}
+
+fn end(child: Child) -> Said {
+    // Standard input stays open until the child has ended.
+    let mut child = child;
+    let stdin = child.stdin.take();
+    let said = Said::from(child.wait_with_output().unwrap());
+    drop(stdin);
+    said
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let scratch = Scratch::with_lines(records(3), "");
+    for arguments in [&["run", "flow.toml", "-q"][..], &["run", "flow.toml", "-q", "--json"]] {
+        let mut command = scratch.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let said = Said::from(child.wait_with_output().unwrap());
+        assert_eq!((said.code, said.talk.as_str()), (Some(0), ""), "{arguments:?}");
+        assert_eq!(scratch.lines("out/all.ndjson"), 3, "the run was finished");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_breaks_is_a_failure() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "/dev/full");
+    scratch.put("flow.toml", flow);
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.talk.contains("error: output /dev/full: "), "{}", said.talk);
+    assert!(said.talk.contains("3 records that were done are not in it"), "{}", said.talk);
+}

@@ -22,6 +22,7 @@ mod reader;
 mod render;
 mod retry;
 mod settings;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -35,7 +36,6 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use draft::Draft;
-use problem::Span;
 use reader::Reader;
 
 pub use model::Flow;
@@ -43,9 +43,6 @@ pub use problem::{Problem, Problems, Severity};
 
 /// A longer flow file is refused.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-
-/// More syntax errors than this are not looked at.
-const SYNTAX_ERRORS_MAX: usize = 100;
 
 /// Reads a flow file: the flow and what is odd about it, or everything that is wrong.
 ///
@@ -85,42 +82,13 @@ pub fn parse(source: &str, path: &Path) -> Result<(Flow, Problems), Problems> {
     if errors.is_empty() {
         reader.whole(&draft);
     } else {
-        // What is missing may stand where the text could not be read, and what else is wrong with
-        // a line that could not be read is guesswork.
-        let errors = errors.iter().take(SYNTAX_ERRORS_MAX);
-        let mut broken: Vec<Span> = Vec::new();
-        let mut first_of_line = Vec::new();
-        for error in errors {
-            let line = line(source, error.span());
-            if !broken.contains(&line) {
-                broken.push(line);
-                first_of_line.push(error);
-            }
-        }
-        reader.problems.retain(|problem| match &problem.span {
-            Some(span) => broken.iter().all(|line| span.end < line.start || line.end < span.start),
-            None => false,
-        });
-        for error in first_of_line {
-            let span = error.span().unwrap_or(0..0);
-            reader.report(Problem::error(span, error.message()));
-        }
+        reader.syntax(&errors);
     }
     let problems = Problems::new(path, source, reader.problems);
     match finish(draft, path) {
         Some(flow) if problems.errors() == 0 => Ok((flow, problems)),
         _ => Err(problems),
     }
-}
-
-/// The line that a span begins in.
-fn line(source: &str, span: Option<Span>) -> Span {
-    let at = span.map_or(0, |span| span.start.min(source.len()));
-    let bytes = source.as_bytes();
-    let start = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let end =
-        bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
-    start..end
 }
 
 /// The flow, if every part of it could be read.

@@ -57,7 +57,7 @@ pub(super) fn settings(flow: &Flow, source: &str) -> Vec<Setting> {
     add(&["input"], "format", format_text(flow.input.format).to_owned());
     let id = flow.input.id.as_ref().map_or("file and line", |pointer| pointer.as_str());
     add(&["input"], "id", id.to_owned());
-    let unique = flow.input.unique.map_or("false".to_owned(), |window| window.to_string());
+    let unique = flow.input.unique.map_or_else(|| "false".to_owned(), |window| window.to_string());
     add(&["input"], "unique", unique);
     add(&["input"], "max-line", format!("{} B", flow.input.max_line));
     add(&["bus"], "workers", flow.bus.workers.to_string());
@@ -96,14 +96,14 @@ impl Origins<'_> {
 }
 
 fn stage_settings(settings: &StageSettings) -> [(&'static str, String); 9] {
-    let expiry = settings.expiry.map_or("never".to_owned(), duration_text);
+    let expiry = settings.expiry.map_or_else(|| "never".to_owned(), duration_text);
     [
         ("capacity", settings.capacity.to_string()),
         ("permits", settings.permits.to_string()),
         ("batch", settings.batch.to_string()),
         ("on-full", on_full_text(settings.on_full)),
         ("retry", retry_text(settings.attempts, settings.retry)),
-        ("dead-letter", settings.dead_letter.clone().unwrap_or("none".to_owned())),
+        ("dead-letter", settings.dead_letter.clone().unwrap_or_else(|| "none".to_owned())),
         ("hop-timeout", duration_text(settings.hop_timeout)),
         ("expiry", expiry),
         ("emits", settings.emits.to_string()),

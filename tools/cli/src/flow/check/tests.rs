@@ -31,10 +31,10 @@ fn folder(flow: &str) -> TempDir {
 }
 
 /// Exit code, standard output and standard error, without colours and without the folder.
-fn run(folder: &Path, options: CheckOptions) -> (u8, String, String) {
+fn run(folder: &Path, options: &CheckOptions) -> (u8, String, String) {
     let mut out = anstream::StripStream::new(Vec::new());
     let mut err = anstream::StripStream::new(Vec::new());
-    let options = CheckOptions { path: folder.join("flow.toml"), ..options };
+    let options = CheckOptions { path: folder.join("flow.toml"), ..options.clone() };
     let code = run_check(&options, &mut out, &mut err);
     let folder = format!("{}/", folder.display());
     let text = |bytes: Vec<u8>| {
@@ -47,7 +47,7 @@ fn run(folder: &Path, options: CheckOptions) -> (u8, String, String) {
 #[test]
 fn a_right_flow_gets_its_ticks_and_nothing_is_created() {
     let folder = folder(FLOW);
-    let (code, out, err) = run(folder.path(), CheckOptions::default());
+    let (code, out, err) = run(folder.path(), &CheckOptions::default());
     let want = "\
 \u{2713} syntax and keys          4 tables
 \u{2713} slip                     2 hops, 2 stages
@@ -62,7 +62,7 @@ ok
 #[test]
 fn a_wrong_flow_is_exit_2_and_on_the_error_stream() {
     let folder = folder(&FLOW.replace("workers", "workres"));
-    let (code, out, err) = run(folder.path(), CheckOptions::default());
+    let (code, out, err) = run(folder.path(), &CheckOptions::default());
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(err.ends_with("flow.toml: 1 error; nothing was started\n"), "{err}");
 }
@@ -71,7 +71,7 @@ fn a_wrong_flow_is_exit_2_and_on_the_error_stream() {
 fn missing_input_and_unwritable_output_are_found_unless_left_out() {
     let flow = FLOW.replace("data-*", "none-*").replace("out/archive", "data-1.ndjson/archive");
     let folder = folder(&flow);
-    let (code, out, _) = run(folder.path(), CheckOptions::default());
+    let (code, out, _) = run(folder.path(), &CheckOptions::default());
     let want = "\
 \u{2713} syntax and keys          4 tables
 \u{2713} slip                     2 hops, 2 stages
@@ -83,18 +83,18 @@ not ok
 ";
     assert_eq!((code, out.as_str()), (2, want));
     let options = CheckOptions { no_files: true, ..CheckOptions::default() };
-    let (code, out, _) = run(folder.path(), options);
+    let (code, out, _) = run(folder.path(), &options);
     assert_eq!((code, out.lines().count()), (0, 3), "{out}");
 }
 
 #[test]
 fn warnings_are_wrong_only_when_denied() {
     let folder = folder(&FLOW.replace("parse = {}", "permits = 3\nparse = {}"));
-    let (code, _, err) = run(folder.path(), CheckOptions::default());
+    let (code, _, err) = run(folder.path(), &CheckOptions::default());
     assert_eq!(code, 0);
     assert!(err.ends_with("flow.toml: 1 warning; the flow can be run\n"), "{err}");
     let options = CheckOptions { deny_warnings: true, ..CheckOptions::default() };
-    let (code, out, err) = run(folder.path(), options);
+    let (code, out, err) = run(folder.path(), &options);
     assert_eq!(code, 2);
     assert!(out.ends_with("not ok\n"), "{out}");
     assert!(err.ends_with("flow.toml: 1 warning; warnings are denied\n"), "{err}");
@@ -104,7 +104,7 @@ fn warnings_are_wrong_only_when_denied() {
 fn verbose_says_where_each_value_comes_from() {
     let folder = folder(&FLOW.replace("[stage.parse]", "[defaults]\nbatch = 8\n[stage.parse]"));
     let options = CheckOptions { verbose: true, ..CheckOptions::default() };
-    let (code, out, _) = run(folder.path(), options);
+    let (code, out, _) = run(folder.path(), &options);
     assert_eq!(code, 0);
     let has = |key: &str, value: &str, origin: &str| {
         let line = format!("  {key:<32} {value:<24} {origin}");
@@ -120,7 +120,7 @@ fn verbose_says_where_each_value_comes_from() {
 #[test]
 fn a_missing_flow_file_is_exit_2() {
     let folder = TempDir::new().expect("a scratch folder");
-    let (code, _, err) = run(folder.path(), CheckOptions::default());
+    let (code, _, err) = run(folder.path(), &CheckOptions::default());
     assert_eq!(code, 2);
     assert!(err.starts_with("error: cannot read the flow file: "), "{err}");
 }

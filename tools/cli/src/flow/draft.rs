@@ -33,6 +33,8 @@ pub(super) struct DraftStage {
     pub(super) permits: Option<Span>,
     /// Where `dead-letter` stands, in the stage or in the defaults.
     pub(super) dead_letter: Option<Span>,
+    /// Whether keys that are not known have been reported.
+    pub(super) unknown_keys: bool,
     /// None: it is missing or wrong, and that has been reported.
     pub(super) handler: Option<Handler>,
     /// The path of `write`.

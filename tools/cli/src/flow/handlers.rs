@@ -23,6 +23,8 @@ impl Reader<'_> {
     pub(super) fn handler(&mut self, stage: &mut DraftStage, items: &[Item<'_>], format: Format) {
         let name = &stage.name.name;
         match items {
+            // A key that is not known was meant to be it, most likely.
+            [] if stage.unknown_keys => {}
             [] => {
                 let message = format!("stage `{name}` has no handler");
                 let problem = Problem::error(stage.name.span.clone(), message);

@@ -1,24 +1,28 @@
 //! The flow file: what it says, as plain data, and everything that is wrong with it at once.
 //!
 //! 1. `toml` gives the tables with the place of every key and value, and all syntax errors.
-//! 2. [`reader`], `document`, `settings`, `handlers` and `when` walk the tables by hand, one
+//! 2. `reader`, `document`, `settings`, `handlers` and `when` walk the tables by hand, one
 //!    function per table, and go on after a problem. No serde: it stops at the first error and
 //!    loses places.
 //! 3. `whole` checks what no single table shows: names, reach, paths.
-//! 4. [`render`] draws the problems.
+//! 4. `render` draws the problems.
+//! 5. [`check`] looks at the files that the flow names, and prints the tick list.
 //!
-//! Nothing here touches a file but the flow file itself.
+//! Reading touches no file but the flow file itself; checking opens the others and changes none.
 
+pub mod check;
 mod document;
 mod draft;
 mod handlers;
 pub mod model;
 mod names;
+mod origins;
 pub mod problem;
 mod reader;
 mod render;
 mod retry;
 mod settings;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -32,7 +36,6 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use draft::Draft;
-use problem::Span;
 use reader::Reader;
 
 pub use model::Flow;
@@ -79,32 +82,13 @@ pub fn parse(source: &str, path: &Path) -> Result<(Flow, Problems), Problems> {
     if errors.is_empty() {
         reader.whole(&draft);
     } else {
-        // What is missing may stand where the text could not be read.
-        let broken: Vec<Span> = errors.iter().map(|error| line(source, error.span())).collect();
-        reader.problems.retain(|problem| match &problem.span {
-            Some(span) => broken.iter().all(|line| span.end < line.start || line.end < span.start),
-            None => false,
-        });
-        for error in &errors {
-            let span = error.span().unwrap_or(0..0);
-            reader.report(Problem::error(span, error.message()));
-        }
+        reader.syntax(&errors);
     }
     let problems = Problems::new(path, source, reader.problems);
     match finish(draft, path) {
         Some(flow) if problems.errors() == 0 => Ok((flow, problems)),
         _ => Err(problems),
     }
-}
-
-/// The line that a span begins in.
-fn line(source: &str, span: Option<Span>) -> Span {
-    let at = span.map_or(0, |span| span.start.min(source.len()));
-    let bytes = source.as_bytes();
-    let start = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let end =
-        bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end);
-    start..end
 }
 
 /// The flow, if every part of it could be read.

@@ -12,7 +12,7 @@ use waystage::{BusSettings, StageSettings};
 /// A flow file that is right.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Its name (`flow = "…"`, else the file's stem).
+    /// Its name (`flow = "..."`, else the file's stem).
     pub name: String,
     /// The folder of the flow file: relative paths start there.
     pub directory: PathBuf,

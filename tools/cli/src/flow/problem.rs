@@ -1,10 +1,13 @@
 //! What is wrong with a flow file: each problem with its place and its remedy.
 //!
 //! Places are byte ranges of the source, which travels with the list so that it can be drawn
-//! ([`render`](super::render)) long after the file was read.
+//! ([`Problems::write`]) long after the file was read.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// A longer message, which quotes a long text of the file, is cut.
+const MESSAGE_CHARS_MAX: usize = 300;
 
 /// A byte range of the source.
 pub type Span = Range<usize>;
@@ -47,7 +50,7 @@ impl Problem {
     pub(super) fn of_file(message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
-            message: message.into(),
+            message: shortened(message.into()),
             span: None,
             label: None,
             others: Vec::new(),
@@ -146,3 +149,10 @@ impl<'a> IntoIterator for &'a Problems {
 }
 
 impl std::error::Error for Problems {}
+
+fn shortened(message: String) -> String {
+    match message.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((at, _)) => format!("{}...", &message[..at]),
+        None => message,
+    }
+}

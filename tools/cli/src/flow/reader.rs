@@ -111,9 +111,8 @@ impl<'s> Reader<'s> {
         };
         let mut problem = Problem::error(span, format!("unknown key `{key}`")).label(label);
         problem = match (meant, key) {
-            (None, "attempts" | "backoff" | "jitter") => {
-                problem.help(format!("it is part of `retry`: `retry = {{ {key} = ... }}`"))
-            }
+            (None, "attempts" | "backoff" | "jitter") => problem
+                .help("it is part of `retry`: `retry = { attempts = 3, backoff = \"50ms..5s\" }`"),
             (None, _) => problem.help(format!("the keys of {place}: {}", known.join(", "))),
             (meant, _) => problem.suggest(meant),
         };

@@ -82,7 +82,8 @@ impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.render(false))?;
         match self.count() {
-            Some(count) => write!(formatter, "{count}; nothing was started"),
+            Some(count) if self.errors() > 0 => write!(formatter, "{count}; nothing was started"),
+            Some(count) => formatter.write_str(&count),
             None => Ok(()),
         }
     }

@@ -96,15 +96,20 @@ impl Reader<'_> {
         let (first, max) = match text.split_once("..") {
             Some((first_text, max_text)) => {
                 let span = self.part(item, text, 0..first_text.len());
-                let first = self.duration_in(item.key, first_text, span);
+                let first = self.duration_in(first_text, span);
                 let span = self.part(item, text, first_text.len() + 2..text.len());
-                (first?, self.duration_in(item.key, max_text, span)?)
+                (first?, self.duration_in(max_text, span)?)
             }
             None => {
-                let pause = self.duration_in(item.key, text, item.span())?;
+                let pause = self.duration_in(text, item.span())?;
                 (pause, pause)
             }
         };
+        if max < first {
+            let problem = Problem::error(item.span(), "`backoff` ends below its begin");
+            self.report(problem.label("the longest pause is shorter than the first"));
+            return None;
+        }
         let retry = Retry::Delayed { first, max, jitter: JITTER_DEFAULT };
         if let Err(error) = (StageSettings { retry, ..StageSettings::default() }).validate() {
             self.out_of_range(item, error.must);

@@ -43,6 +43,7 @@ impl Reader<'_> {
         let known: Vec<&str> = SETTINGS.iter().chain(HANDLERS).copied().collect();
         let place = format!("[stage.{}]", name.name);
         let items = self.items(&place, table, &known);
+        let unknown_keys = items.len() < table.len();
         let (settings, handlers): (Vec<Item<'_>>, Vec<Item<'_>>) =
             items.into_iter().partition(|item| SETTINGS.contains(&item.key));
         let mut basis = defaults.clone();
@@ -57,6 +58,7 @@ impl Reader<'_> {
             settings: basis.settings,
             permits: basis.permits,
             dead_letter: basis.dead_letter,
+            unknown_keys,
             handler: None,
             path: None,
             targets: Vec::new(),
@@ -130,7 +132,7 @@ impl Reader<'_> {
             _ => match text.strip_prefix("block ") {
                 Some(time) => {
                     let span = self.part(item, text, "block ".len()..text.len());
-                    Some(OnFull::Block(self.duration_in(item.key, time, span)?))
+                    Some(OnFull::Block(self.duration_in(time, span)?))
                 }
                 None => {
                     self.not_a_choice(item, text, POLICIES);

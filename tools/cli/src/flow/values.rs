@@ -92,15 +92,15 @@ impl Reader<'_> {
             self.mismatch(item, "a time with its unit, like \"50ms\"");
             return None;
         };
-        self.duration_in(item.key, text, item.span())
+        self.duration_in(text, item.span())
     }
 
     /// A duration that is all or part of a text at `span`.
-    pub(super) fn duration_in(&mut self, key: &str, text: &str, span: Span) -> Option<Duration> {
+    pub(super) fn duration_in(&mut self, text: &str, span: Span) -> Option<Duration> {
         match DURATIONS.parse_unsigned_duration(text.trim()) {
             Ok(duration) => Some(duration),
             Err(_reason) => {
-                let problem = Problem::error(span, format!("`{key}` is not a time: `{text}`"));
+                let problem = Problem::error(span, format!("`{text}` is not a time"));
                 let help =
                     "a number and its unit: ns, us, ms, s, m or h, as in \"50ms\", \"1h 30m\"";
                 self.report(problem.label("not a time").help(help));

@@ -5,10 +5,12 @@ use toml::de::DeValue;
 
 use super::model::{Comparison, Test, When};
 use super::problem::Problem;
-use super::reader::{Item, Reader, entries, kind};
+use super::reader::{Item, Reader, entries};
 use super::values::wide;
 
-const COMPARISONS: &[&str] = &["eq", "ne", "lt", "le", "gt", "ge", "exists", "matches"];
+/// `ge` before `gt`: of two that are equally near to a misspelt one, the first is suggested, and
+/// people write `gte`.
+const COMPARISONS: &[&str] = &["eq", "ne", "le", "lt", "ge", "gt", "exists", "matches"];
 
 impl Reader<'_> {
     pub(super) fn when(&mut self, item: &Item<'_>) -> Option<When> {
@@ -92,10 +94,8 @@ impl Reader<'_> {
 
     /// A value as JSON has it.
     fn scalar(&mut self, item: &Item<'_>) -> Option<Value> {
-        let problem = |label: &str| {
-            let message = format!("{} cannot be compared with", kind(item.value.get_ref()));
-            Problem::error(item.span(), message).label(label)
-        };
+        let problem =
+            |label: &str| Problem::error(item.span(), "no record holds such a value").label(label);
         let fault = match item.value.get_ref() {
             DeValue::String(text) => return Some(Value::String(text.clone().into_owned())),
             DeValue::Boolean(value) => return Some(Value::Bool(*value)),
@@ -107,7 +107,9 @@ impl Reader<'_> {
                 Some(number) => return Some(Value::Number(number)),
                 None => problem("JSON has no such number"),
             },
-            DeValue::Datetime(_) => problem("JSON has no dates").help("write it as text"),
+            DeValue::Datetime(_) => {
+                problem("JSON has no dates").help("compare with text, in quotes")
+            }
             DeValue::Array(_) | DeValue::Table(_) => problem("only text, numbers, true and false"),
         };
         self.report(fault);

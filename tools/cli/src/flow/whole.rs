@@ -18,18 +18,19 @@ const PERMITS_MAX: usize = 1 << 20;
 impl Reader<'_> {
     /// Checks what no single table shows.
     pub(super) fn whole(&mut self, draft: &Draft) {
-        self.names_known(draft);
+        let known = self.names_known(draft);
         self.slip_length(draft);
         self.permits(draft);
         self.paths(draft);
         self.dead_letters(draft);
         self.loops(draft);
-        if !self.problems.iter().any(|problem| problem.message.contains("is not defined")) {
+        // A misspelt name would make the stage that was meant look forgotten.
+        if known {
             self.reached(draft);
         }
     }
 
-    fn names_known(&mut self, draft: &Draft) {
+    fn names_known(&mut self, draft: &Draft) -> bool {
         let known: HashSet<&str> =
             draft.stages.iter().map(|stage| stage.name.name.as_str()).collect();
         let slip = draft.slip.iter().flatten().cloned();
@@ -52,6 +53,7 @@ impl Reader<'_> {
             };
             self.report(problem);
         }
+        reported.is_empty()
     }
 
     fn slip_length(&mut self, draft: &Draft) {

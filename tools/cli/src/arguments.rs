@@ -142,6 +142,7 @@ impl Run {
         let inputs = self.inputs.iter().chain(&self.input).cloned().collect();
         Options {
             flow_file: self.flow.clone(),
+            command: typed(),
             out: self.out.clone(),
             rate: self.rate,
             limit: self.limit,
@@ -154,8 +155,22 @@ impl Run {
             fail_on: self.fail_on,
             json: global.json,
             quiet: global.quiet,
+            verbose: global.verbose > 0,
         }
     }
+}
+
+/// The command line as a shell would take it again.
+fn typed() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    let quoted = std::env::args_os().skip(1).map(|argument| {
+        let argument = argument.to_string_lossy();
+        if !argument.is_empty() && argument.chars().all(plain) {
+            return argument.into_owned();
+        }
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    });
+    std::iter::once("waystage".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn pointer(text: &str) -> Result<PointerBuf, String> {

@@ -21,6 +21,7 @@ use super::record::{Place, Record};
 use super::sources::Source;
 use super::unique::Window;
 use crate::flow::model::Format;
+use crate::words::count;
 
 /// What is read from an input at a time.
 const READ_BYTES: usize = 1 << 18;
@@ -86,11 +87,11 @@ impl Feed {
     /// Sends everything.
     #[must_use]
     pub fn run(mut self) -> End {
-        let begin_ns = self.ledger.clock.monotonic_ns();
+        let mut schedule = Schedule { begin_ns: self.ledger.clock.monotonic_ns(), index: 0 };
         for source in std::mem::take(&mut self.sources) {
             let fed = source.open().map_err(Halt::Io).and_then(|reader| {
-                let mut input = Input { feed: &mut self, source: &source, begin_ns, columns: None };
-                input.feed(reader)
+                let (feed, schedule) = (&mut self, &mut schedule);
+                Input { feed, source: &source, schedule, columns: None }.feed(reader)
             });
             match fed {
                 Ok(()) => {}
@@ -104,11 +105,26 @@ impl Feed {
     }
 }
 
+/// When records are due: a late one moves no other.
+struct Schedule {
+    begin_ns: u64,
+    /// The next record's number.
+    index: u64,
+}
+
+impl Schedule {
+    fn next(&mut self, rate: Rate) -> u64 {
+        let due_ns = self.begin_ns.saturating_add(rate.due_ns(self.index));
+        self.index += 1;
+        due_ns
+    }
+}
+
 /// One input being read.
 struct Input<'f> {
     feed: &'f mut Feed,
     source: &'f Source,
-    begin_ns: u64,
+    schedule: &'f mut Schedule,
     /// The header of CSV, once it was read.
     columns: Option<Arc<[String]>>,
 }
@@ -129,22 +145,26 @@ impl Input<'_> {
                 return Ok(());
             };
             let place = Place { file: Arc::clone(&self.source.name), line: number };
-            match line {
-                Line::Text(text) => self.take(text, place)?,
+            let (kind, words) = match line {
+                Line::Text(text) => {
+                    self.take(text, place)?;
+                    continue;
+                }
                 Line::TooLong(bytes) => {
-                    let max = self.feed.line_bytes_max;
-                    let words = format!(
-                        "the line has {} bytes, more than the {} of max-line",
-                        crate::words::count(bytes),
-                        crate::words::count(max)
-                    );
-                    self.refuse(place, RefusalKind::TooLong, words);
+                    let (bytes, max) = (count(bytes), count(self.feed.line_bytes_max));
+                    let words =
+                        format!("the line has {bytes} bytes, more than the {max} of max-line");
+                    (RefusalKind::TooLong, words)
                 }
-                Line::NotText(column) => {
-                    let words = format!("the line is not UTF-8 at byte {column}");
-                    self.refuse(place, RefusalKind::NotText, words);
+                Line::NotText(byte) => {
+                    (RefusalKind::NotText, format!("the line is not UTF-8 at byte {byte}"))
                 }
+            };
+            if self.feed.format == Format::Csv && self.columns.is_none() {
+                // Without its header nothing of the file means anything.
+                return Err(io::Error::new(io::ErrorKind::InvalidData, words).into());
             }
+            self.refuse(place, kind, words);
         }
     }
 
@@ -173,9 +193,7 @@ impl Input<'_> {
             return Ok(());
         }
         let id = self.id_of(&record);
-        if let Some(window) = &mut self.feed.window
-            && !window.is_new(id.0)
-        {
+        if self.feed.window.as_ref().is_some_and(|window| window.has(id.0)) {
             self.feed.ledger.skipped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
@@ -225,11 +243,10 @@ impl Input<'_> {
         record: Record,
         (id, key): (EnvelopeId, Option<String>),
     ) -> Result<(), Halt> {
-        let Feed { publisher, slip, ledger, rate, .. } = &mut *self.feed;
-        let sent = ledger.sent.load(Ordering::Relaxed) + ledger.refused.load(Ordering::Relaxed);
+        let Feed { publisher, slip, ledger, rate, window, .. } = &mut *self.feed;
         let due_ns = match rate {
             None => ledger.clock.monotonic_ns(),
-            Some(rate) => self.begin_ns.saturating_add(rate.due_ns(sent)),
+            Some(rate) => self.schedule.next(*rate),
         };
         if rate.is_some() {
             if !ledger.wait_until(due_ns) {
@@ -252,6 +269,10 @@ impl Input<'_> {
         match publisher.publish(envelope) {
             Ok(()) => {
                 ledger.sent.fetch_add(1, Ordering::Relaxed);
+                // One that was refused may come again.
+                if let Some(window) = window {
+                    window.add(id);
+                }
                 Ok(())
             }
             Err(error) if error.reason == Refused::Full => {

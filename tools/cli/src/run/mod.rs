@@ -26,14 +26,14 @@ pub mod tally;
 pub mod unique;
 pub mod watch;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use crate::arguments::{Check, Global, Run};
 use crate::exit::Exit;
 use crate::flow::{self, Flow};
 
 use options::Options;
-use prepare::prepare;
+use prepare::{Prepared, prepare};
 use report::Report;
 use signals::Interrupt;
 
@@ -134,8 +134,43 @@ pub fn run(
             return Ok(Exit::Usage);
         }
     };
+    describe(flow, options, &prepared, console);
     let watched = watch::watch(prepared, options, interrupt, console);
     let report = Report::new(flow, options, watched);
     report.print(options, console)?;
     Ok(report.exit)
+}
+
+/// Says what the run is made of, when that is wanted; and that a terminal is waited for.
+fn describe(flow: &Flow, options: &Options, prepared: &Prepared, console: &mut Console<'_>) {
+    let reads_input = prepared.feed.sources.iter().any(|source| source.path.is_none());
+    if reads_input && !options.quiet && io::stdin().is_terminal() {
+        console.say(&"reading from this terminal: Ctrl-D ends the input, Ctrl-C the run");
+    }
+    if !options.verbose {
+        return;
+    }
+    for source in &prepared.feed.sources {
+        let bytes = source
+            .bytes
+            .map_or_else(String::new, |bytes| format!(" ({} bytes)", crate::words::count(bytes)));
+        console.say(&format_args!("input {}{bytes}", source.key));
+    }
+    let (workers, idle) = (prepared.bus.workers(), flow.bus.idle);
+    console.say(&format_args!("bus: {workers} workers, idle {idle:?}, pin {:?}", flow.bus.pin));
+    for stage in &flow.stages {
+        let settings = &stage.settings;
+        console.say(&format_args!(
+            "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {:?}",
+            stage.name,
+            settings.permits,
+            settings.capacity,
+            settings.batch,
+            settings.attempts,
+            settings.on_full
+        ));
+    }
+    for (stage, output) in &prepared.kept.outputs {
+        console.say(&format_args!("output of {stage}: {}", output.path().display()));
+    }
 }

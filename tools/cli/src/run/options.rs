@@ -11,6 +11,8 @@ use jsonptr::PointerBuf;
 pub struct Options {
     /// The flow file as it was named, for the command proposed at the end.
     pub flow_file: PathBuf,
+    /// The command as it was given, to be proposed again.
+    pub command: String,
     /// Relative output paths start here instead of the flow file's folder.
     pub out: Option<PathBuf>,
     /// Records are sent at this rate, on intended times.
@@ -35,6 +37,8 @@ pub struct Options {
     pub json: bool,
     /// Nothing on standard error but errors.
     pub quiet: bool,
+    /// What the run is made of is said before it starts.
+    pub verbose: bool,
 }
 
 impl Options {
@@ -43,6 +47,7 @@ impl Options {
     pub fn new(flow_file: &Path) -> Self {
         Self {
             flow_file: flow_file.to_owned(),
+            command: format!("waystage run {}", flow_file.display()),
             out: None,
             rate: None,
             limit: None,
@@ -55,6 +60,7 @@ impl Options {
             fail_on: FailOn::Dead,
             json: false,
             quiet: false,
+            verbose: false,
         }
     }
 }

@@ -51,6 +51,13 @@ impl Output {
         Ok(())
     }
 
+    /// Writes out what is in the buffer, for whoever reads the file meanwhile. A failure is told
+    /// by the next block, or in the end.
+    pub fn show(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = state.flush();
+    }
+
     /// Writes out what is in the buffer; returns the lines in the file.
     ///
     /// # Errors

@@ -19,13 +19,16 @@ impl Window {
         Self { size, order: VecDeque::new(), seen: HashSet::new() }
     }
 
-    /// Takes an id in, and says whether it is new.
-    pub fn is_new(&mut self, id: EnvelopeId) -> bool {
-        if self.size == 0 {
-            return true;
-        }
-        if self.seen.contains(&id) {
-            return false;
+    /// Whether it was let through lately.
+    #[must_use]
+    pub fn has(&self, id: EnvelopeId) -> bool {
+        self.seen.contains(&id)
+    }
+
+    /// Takes a new id in.
+    pub fn add(&mut self, id: EnvelopeId) {
+        if self.size == 0 || self.has(id) {
+            return;
         }
         if self.order.len() >= self.size
             && let Some(oldest) = self.order.pop_front()
@@ -33,7 +36,7 @@ impl Window {
             self.seen.remove(&oldest);
         }
         self.order.push_back(id);
-        self.seen.insert(id)
+        self.seen.insert(id);
     }
 }
 
@@ -46,8 +49,12 @@ mod tests {
     #[test]
     fn forgets_what_is_older_than_the_window() {
         let mut window = Window::new(2);
-        let answers = ["a", "b", "a", "c", "b", "a"]
-            .map(|key| window.is_new(EnvelopeId::from_key(key.as_bytes())));
-        assert_eq!(answers, [true, true, false, true, false, true]);
+        let answers = ["a", "b", "a", "c", "b", "a"].map(|key| {
+            let id = EnvelopeId::from_key(key.as_bytes());
+            let seen = window.has(id);
+            window.add(id);
+            seen
+        });
+        assert_eq!(answers, [false, false, true, false, true, false]);
     }
 }

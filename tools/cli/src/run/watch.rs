@@ -24,6 +24,8 @@ use super::signals::Interrupt;
 
 /// How often the bar, the clock and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often outputs are written out as far as they are, for whoever reads them meanwhile.
+const SHOW: Duration = Duration::from_millis(200);
 /// How often the books are looked at once the input has ended.
 const LOOK_AT_BOOKS: Duration = Duration::from_micros(500);
 /// How long a stopped input may take to say how far it came.
@@ -86,8 +88,15 @@ pub fn watch(
         // Nobody listens any more when the run was stopped.
         let _ = sender.send(feed.run());
     });
-    let mut watch =
-        Watch { bus: &bus, ledger: &ledger, progress: &progress, interrupt, options, begin_ns };
+    let watch = Watch {
+        bus: &bus,
+        ledger: &ledger,
+        progress: &progress,
+        kept: &kept,
+        interrupt,
+        options,
+        begin_ns,
+    };
     let mut input = match thread {
         Ok(_detached) => None,
         Err(error) => {
@@ -131,6 +140,7 @@ struct Watch<'r> {
     bus: &'r Bus<Record>,
     ledger: &'r Ledger,
     progress: &'r Progress,
+    kept: &'r Kept,
     interrupt: &'r Interrupt,
     options: &'r Options,
     begin_ns: u64,
@@ -138,17 +148,18 @@ struct Watch<'r> {
 
 impl Watch<'_> {
     /// Until everything read has ended, or somebody asks to stop.
-    fn until_the_end(
-        &mut self,
-        receiver: &Receiver<End>,
-        input: &mut Option<Input>,
-    ) -> Option<Stop> {
+    fn until_the_end(&self, receiver: &Receiver<End>, input: &mut Option<Input>) -> Option<Stop> {
+        let mut shown = Duration::ZERO;
         loop {
             if self.interrupt.came() {
                 return Some(Stop::Interrupt);
             }
             if self.options.duration.is_some_and(|limit| self.elapsed() >= limit) {
                 return Some(Stop::Duration);
+            }
+            if self.elapsed() - shown >= SHOW {
+                shown = self.elapsed();
+                self.kept.outputs.iter().for_each(|(_, output)| output.show());
             }
             if input.is_none() {
                 *input = receive(receiver, LOOK);

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::support::{Scratch, number, records};
+use crate::support::{Said, Scratch, number, records, until};
 
 #[test]
 fn a_broken_line_is_a_dead_letter() {
@@ -55,20 +55,29 @@ fn a_long_line_is_refused_with_its_size() {
     assert_eq!(scratch.lines("out/all.ndjson"), 2);
 }
 
-/// The memory is bounded by the operating system here: more than 96 MiB are refused.
+/// The line is followed by a record and by an open standard input: once that record is written,
+/// the most memory the process ever had is read.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_of_100_mb_is_never_held() {
     let scratch = Scratch::with_lines("", "");
-    let file = std::fs::File::create(scratch.path("lines.ndjson")).unwrap();
-    file.set_len(100_000_000).unwrap();
-    let mut file =
-        std::fs::OpenOptions::new().append(true).open(scratch.path("lines.ndjson")).unwrap();
+    let path = scratch.path("lines.ndjson");
+    std::fs::File::create(&path).unwrap().set_len(100_000_000).unwrap();
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
     file.write_all(b"\n{\"a\":2}\n").unwrap();
-    let (document, said) = scratch.json(&["run", "flow.toml", "--workers", "1"]);
+    let arguments = ["run", "flow.toml", "lines.ndjson", "-", "--json"];
+    let child = scratch.start(&arguments, "");
+    until("the record behind the line is written", || {
+        std::fs::read_to_string(scratch.path("out/all.ndjson")).is_ok_and(|text| !text.is_empty())
+    });
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 50_000, "{kilobytes} kB");
+    let said = Said::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert_eq!(document["refusals"][0]["kind"], "too_long");
-    assert!(document["refusals"][0]["error"].as_str().unwrap().contains("100,000,000 bytes"));
+    assert!(said.data.contains("the line has 100,000,000 bytes"), "{}", said.data);
+    assert!(said.data.contains("too_long"), "{}", said.data);
     assert_eq!(scratch.lines("out/all.ndjson"), 1);
 }
 
@@ -78,7 +87,7 @@ fn csv_rows_are_objects_of_strings() {
         "slip = [\"parse\", \"big\", \"keep\"]\n\
          [input]\nfiles = [\"b*.csv\"]\nformat = \"csv\"\nid = \"/id\"\n\
          [stage.parse]\nparse = { format = \"csv\" }\n\
-         [stage.big]\nfilter = { \"/kind\" = \"big\" }\n\
+         [stage.big]\nfilter = { when = { \"/kind\" = \"big\" } }\n\
          [stage.keep]\nwrite = { path = \"big.ndjson\" }\n",
     );
     scratch.put("b2.csv", "id,kind\n3,big\n4,small,too many\n");
@@ -114,4 +123,57 @@ fn standard_input_by_name_and_a_limit() {
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(scratch.lines("out/all.ndjson"), 3);
     }
+}
+
+#[test]
+fn dead_letters_beyond_the_store_count_as_dropped() {
+    let scratch = Scratch::with_lines("nonsense\n".repeat(10_050), "");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{}", said.talk);
+    assert_eq!((number(&document, "/dead"), number(&document, "/dropped")), (10_000, 50));
+    assert_eq!(document["adds_up"], true);
+    assert_eq!(document["dead_letters"].as_array().unwrap().len(), 10_000);
+    assert!(said.talk.contains("10 of 10,000 dead letters shown"), "{}", said.talk);
+}
+
+#[test]
+fn what_a_full_stage_refuses_is_named() {
+    let flow = |policy: &str| {
+        format!(
+            "slip = [\"slow\"]\n[input]\nfiles = [\"lines.txt\"]\nformat = \"lines\"\n\
+             [defaults]\ncapacity = 1\non-full = \"{policy}\"\n\
+             [stage.slow]\nwork = {{ busy = \"2ms\" }}\n"
+        )
+    };
+    let scratch = Scratch::with_flow(&flow("reject"));
+    scratch.put("lines.txt", "x\n".repeat(100));
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let (accepted, refused) = (number(&document, "/accepted"), number(&document, "/refused"));
+    assert_eq!(accepted + refused, 100);
+    assert!(refused > 0 && accepted > 0, "{document}");
+    assert_eq!(document["refusals"][0]["kind"], "stage_full");
+
+    scratch.put("flow.toml", flow("drop-oldest"));
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(number(&document, "/accepted"), 100);
+    let (completed, dropped) = (number(&document, "/completed"), number(&document, "/dropped"));
+    assert_eq!(completed + dropped, 100);
+    assert!(dropped > 0, "{document}");
+
+    scratch.put("flow.toml", flow("block 1m"));
+    let (document, _) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(number(&document, "/completed"), 100);
+}
+
+#[test]
+fn a_csv_file_without_a_header_is_a_failure() {
+    let scratch = Scratch::with_lines("", "");
+    let flow = scratch.read("flow.toml").replace("\"ndjson\"", "\"csv\"");
+    scratch.put("flow.toml", flow.replace("lines.ndjson", "lines.csv"));
+    scratch.put("lines.csv", b"a,\xFF\n1,2\n");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.talk.contains("error: input lines.csv: "), "{}", said.talk);
 }

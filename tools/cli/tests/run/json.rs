@@ -34,9 +34,7 @@ fn it_has_a_schema_and_adds_up() {
     assert_eq!(number(&document, "/latency/count"), 1707);
 }
 
-/// Durations differ from run to run, so the table is compared with what the document of the same
-/// run would print: `cells` is the table's own source, and both are made of one report. Here it is
-/// shown that the counts agree between two runs, and that each duration has its field.
+/// That durations agree is shown on one report, beside the table's source; here two runs.
 #[test]
 fn it_holds_what_the_table_holds() {
     let scratch = Scratch::new();

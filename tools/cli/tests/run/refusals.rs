@@ -54,7 +54,7 @@ fn a_wrong_flag() {
         (["--workers", "65"], "1..=64"),
         (["--workers", "0"], "1..=64"),
         (["--id", "id"], "/id"),
-        (["--limit", "-1"], "--limit"),
+        (["--limit", "few"], "--limit"),
         (["--colour", "no"], "--color"),
     ] {
         let said = scratch.run(&[&["run", "flow.toml"][..], &arguments].concat());

@@ -1,6 +1,8 @@
 //! What a run did, as plain data: gathered once, printed as a table or as JSON.
 
 pub mod json;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
 use std::collections::HashMap;
@@ -176,6 +178,10 @@ impl Report {
             dead: dead.into_iter().map(|letter| Dead::new(flow, letter)).collect(),
             leftovers,
         };
+        if !remains && report.leftovers.is_empty() {
+            // The wish to stop came after the end.
+            report.stop = None;
+        }
         let broken = matches!(input, Input::Broken);
         report.exit = report.conclude(options.fail_on, remains, broken);
         report

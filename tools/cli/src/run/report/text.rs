@@ -37,7 +37,7 @@ fn duration(meter: &Quantiles, quantile: f64) -> String {
 
 /// A rate without its fraction.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-fn whole(rate: f64) -> String {
+pub(super) fn whole(rate: f64) -> String {
     count(rate.round() as u64)
 }
 
@@ -226,17 +226,17 @@ fn left_line(left: &Left) -> String {
 
 /// The command that is of most use now.
 fn next(report: &Report, options: &Options) -> String {
-    let flow = options.flow_file.display();
+    let (flow, again) = (options.flow_file.display(), &options.command);
     match report.exit {
         Exit::Dead if report.books.dead > 0 => {
-            format!("waystage run {flow} --json | jq .dead_letters   # each with cause and place")
+            format!("{again} --json   # every dead letter with its cause, stage and place")
         }
-        Exit::Dead => format!("raise `max-line` or mend these lines, then waystage run {flow}"),
+        Exit::Dead => format!("mend these lines or the flow's limits, then {again}"),
         Exit::Stopped if !report.leftovers.is_empty() => {
-            format!("waystage run {flow} --drain 5m   # more time for what is in flight")
+            format!("{again} --drain 5m   # more time for what is in flight")
         }
-        Exit::Stopped => format!("waystage run {flow}   # starts from the beginning"),
-        Exit::Failed => format!("mend what the error names, then waystage run {flow}"),
+        Exit::Stopped => format!("{again}   # starts from the beginning"),
+        Exit::Failed => format!("mend what the error names, then {again}"),
         Exit::Done | Exit::Usage | Exit::Bug => match report.written.first() {
             Some(file) => {
                 format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)

@@ -1,0 +1,103 @@
+//! Every number of the table is in the JSON document of the same run.
+
+use serde_json::Value;
+
+use super::{Report, json, text};
+use crate::flow;
+use crate::run::Console;
+use crate::run::options::Options;
+use crate::run::prepare::prepare;
+use crate::run::signals::Interrupt;
+use crate::run::watch::watch;
+use crate::words::{count, microseconds};
+
+const FLOW: &str = r#"
+slip = ["parse", "slow", "keep"]
+[input]
+files = ["lines.ndjson"]
+format = "ndjson"
+[stage.parse]
+parse = { format = "ndjson" }
+[stage.slow]
+work = { busy = "50us" }
+[stage.keep]
+tally = { by = "/a" }
+[stage.never]
+tally = { by = "/a" }
+"#;
+
+fn report() -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: String = (0..1100).map(|index| format!("{{\"a\":{}}}\n", index % 3)).collect();
+    std::fs::write(folder.path().join("lines.ndjson"), lines + "broken\n").unwrap();
+    let path = folder.path().join("flow.toml");
+    let (flow, _) = flow::parse(FLOW, &path).unwrap();
+    let options = Options::new(&path);
+    let prepared = prepare(&flow, &options).unwrap();
+    let (mut data, mut talk) = (Vec::new(), Vec::new());
+    let mut console = Console { data: &mut data, talk: &mut talk };
+    let watched = watch(prepared, &options, &Interrupt::never(), &mut console);
+    Report::new(&flow, &options, watched)
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+#[test]
+fn the_document_holds_what_the_table_holds() {
+    let report = report();
+    let document = json::document(&report);
+    let stages = document["stages"].as_array().unwrap();
+    assert_eq!(stages.len(), report.stages.len());
+    for (stage, row) in report.stages.iter().zip(stages) {
+        let mut want = vec![row["name"].as_str().unwrap().to_owned()];
+        want.extend(["in", "done", "retried", "dead"].map(|name| count(number(row, name))));
+        for meter in ["wait", "service"] {
+            let none = number(row, &format!("{meter}_count")) == 0;
+            want.extend(["p50", "p99", "p999"].map(|quantile| {
+                let nanoseconds = number(row, &format!("{meter}_{quantile}_ns"));
+                if none { "-".to_owned() } else { microseconds(nanoseconds) }
+            }));
+        }
+        let rate = row["rate_per_second"].as_f64().unwrap();
+        let none = number(row, "in") == 0;
+        want.push(if none { "-".to_owned() } else { text::whole(rate) });
+        assert_eq!(text::cells(&report, stage), want);
+    }
+}
+
+#[test]
+fn the_document_holds_the_lines_below_the_table() {
+    let report = report();
+    let document = json::document(&report);
+    let mut data = Vec::new();
+    text::table(&report, &mut data).unwrap();
+    let text = anstream::adapter::strip_bytes(&data).into_vec();
+    let text = String::from_utf8(text).unwrap();
+    let books = format!(
+        "{} accepted = {} completed + {} dead + {} expired + {} undelivered",
+        count(number(&document, "accepted")),
+        count(number(&document, "completed")),
+        count(number(&document, "dead")),
+        count(number(&document, "expired")),
+        count(number(&document, "undelivered")),
+    );
+    assert!(text.contains(&books), "{books} in {text}");
+    assert!(text.contains("1,101 accepted = 1,100 completed + 1 dead"), "{text}");
+    assert!(text.contains("tally /a         0 367   1 367   2 366"), "{text}");
+    let counts = &document["tallies"][0]["counts"];
+    assert_eq!(counts[2], serde_json::json!({"value": "2", "count": 366}));
+    assert_eq!(document["dead_letters"][0]["line"], 1101);
+}
+
+#[test]
+fn books_that_do_not_add_up_are_red_and_say_so() {
+    let mut report = report();
+    report.adds_up = false;
+    let mut data = Vec::new();
+    text::table(&report, &mut data).unwrap();
+    let text = String::from_utf8(data).unwrap();
+    assert!(text.contains("\u{1b}[31m") || text.contains("31m1,101 accepted"), "{text}");
+    assert!(text.contains("do not add up"), "{text}");
+}

@@ -352,7 +352,9 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
     }
 
     fn bury(&self, desk: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause, stage: &str) {
-        if cause == Cause::StageClosed && self.lifecycle() == Lifecycle::Stopped {
+        // A stopped bus has no stages any more: what still arrives was not delivered.
+        let no_stage = matches!(cause, Cause::StageClosed | Cause::NoRoute);
+        if no_stage && self.lifecycle() == Lifecycle::Stopped {
             return self.settle(desk, envelope, Settled::Undelivered);
         }
         let callback = envelope.take_callback();

@@ -163,13 +163,20 @@ impl<P: Send + 'static> Stage<P> {
     /// turn goes to the next.
     pub(crate) fn leave_publishers(&self, engine: &dyn Engine<P>, number: u64, used: bool) {
         let mut room = lock(&self.room);
-        let waited = room.leave(number);
+        let waiting = room.leave(number);
         if room.publishers.is_empty() {
             self.attendance.clear(PUBLISHERS_WAIT);
         }
         drop(room);
-        if !waited && !used {
-            self.wake_publishers(engine, 1);
+        match waiting {
+            // Its waker is foreign code: dropped here, under no lock.
+            Some(waiting) => {
+                if guarded(|| drop(waiting)).is_err() {
+                    engine.count_panic();
+                }
+            }
+            None if !used => self.wake_publishers(engine, 1),
+            None => {}
         }
     }
 

@@ -113,10 +113,9 @@ impl<P> Room<P> {
         self.numbers
     }
 
-    /// Takes a publisher out; false when it was woken already.
-    pub(crate) fn leave(&mut self, number: u64) -> bool {
-        let before = self.publishers.len();
-        self.publishers.retain(|publisher| publisher.number != number);
-        self.publishers.len() != before
+    /// Takes a publisher out; `None` when it was woken already.
+    pub(crate) fn leave(&mut self, number: u64) -> Option<WaitingPublisher> {
+        let place = self.publishers.iter().position(|publisher| publisher.number == number)?;
+        self.publishers.remove(place)
     }
 }

@@ -24,8 +24,10 @@ use crate::stage::queue::Block;
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, SMALL, lock};
 use crate::worker::shared::Shared;
 
-/// Scratches and spare blocks kept for later turns.
+/// Scratches kept for later turns.
 const SPARE: usize = if SMALL { 2 } else { 64 };
+/// Empty blocks kept for all; as many may travel at once in a ring of default size.
+const EMPTY_BLOCKS: usize = if SMALL { 2 } else { 512 };
 /// Spare blocks one scratch keeps for itself.
 const SPARE_BLOCKS: usize = 4;
 
@@ -125,7 +127,7 @@ impl<P: Send + 'static> Core<P> {
             dead: Mutex::new(DeadLetters::new(settings.dead_letters)),
             random: AtomicU64::new(seed),
             scratches: Ring::new(SPARE),
-            blocks: Ring::new(SPARE),
+            blocks: Ring::new(EMPTY_BLOCKS),
             shared,
             settings,
         }
@@ -242,7 +244,7 @@ impl<P: Send + 'static> Core<P> {
 
     /// Gives an empty block back.
     pub(crate) fn put_block(&self, block: Block<P>) {
-        // Beyond `SPARE` they are freed.
+        // Beyond `EMPTY_BLOCKS` they are freed.
         let _ = self.blocks.push(block);
     }
 
@@ -414,6 +416,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         if self.lifecycle() == Lifecycle::Stopped {
             self.forget_scratches();
         }
+    }
+
+    fn empty_block(&self) -> Block<P> {
+        self.block()
     }
 
     fn count_panic(&self) {

@@ -44,6 +44,12 @@ pub enum Leftover {
         /// How many.
         calls: u64,
     },
+    /// Envelopes in the hands of workers whose calls have not returned: the rest of a batch, or
+    /// handled and not yet passed on. They are handed back once the calls return.
+    InHand {
+        /// How many.
+        envelopes: u64,
+    },
 }
 
 /// What a shutdown found.
@@ -232,10 +238,18 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
-    fn report(&self, leftovers: Vec<Leftover>) -> ShutdownReport {
+    fn report(&self, mut leftovers: Vec<Leftover>) -> ShutdownReport {
         let conservation = self.conservation();
-        let ended = conservation.undelivered == 0 && conservation.in_flight == 0;
-        ShutdownReport { drained: ended && leftovers.is_empty(), leftovers, conservation }
+        let running = leftovers.iter().map(|leftover| match leftover {
+            Leftover::Running { calls, .. } => *calls,
+            _ => 0,
+        });
+        let envelopes = conservation.in_flight.saturating_sub(running.sum());
+        if envelopes > 0 && self.lifecycle() == Lifecycle::Stopped {
+            leftovers.push(Leftover::InHand { envelopes });
+        }
+        let drained = conservation.undelivered == 0 && conservation.in_flight == 0;
+        ShutdownReport { drained: drained && leftovers.is_empty(), leftovers, conservation }
     }
 
     /// Handler calls that run now, by stage.

@@ -60,6 +60,10 @@ pub trait Engine<P>: Send + Sync + 'static {
     fn scratch(&self) -> Box<Scratch<P>>;
     /// Gives a scratch back.
     fn put_scratch(&self, scratch: Box<Scratch<P>>);
+    /// An empty block, used before if there is one.
+    fn empty_block(&self) -> Block<P> {
+        Block::new()
+    }
     /// Counts a panic in a callback, a waker or a destructor.
     fn count_panic(&self);
 }

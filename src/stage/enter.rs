@@ -168,15 +168,12 @@ impl<P: Send + 'static> Stage<P> {
             self.attendance.clear(PUBLISHERS_WAIT);
         }
         drop(room);
-        match waiting {
-            // Its waker is foreign code: dropped here, under no lock.
-            Some(waiting) => {
-                if guarded(|| drop(waiting)).is_err() {
-                    engine.count_panic();
-                }
-            }
-            None if !used => self.wake_publishers(engine, 1),
-            None => {}
+        if waiting.is_none() && !used {
+            self.wake_publishers(engine, 1);
+        }
+        // Its waker is foreign code: dropped here, under no lock.
+        if guarded(|| drop(waiting)).is_err() {
+            engine.count_panic();
         }
     }
 

@@ -375,6 +375,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             // Our own clone keeps the permit here until what is in hand has been put back.
             Some(Arc::clone(hold.get_or_insert_with(|| stage.hold(engine))))
         });
+        if block.capacity() == 0 {
+            // It went into the ring; those that come out elsewhere are given to all.
+            block = engine.empty_block();
+        }
         self.scratch.spare.push(block);
     }
 

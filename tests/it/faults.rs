@@ -271,7 +271,8 @@ fn f9_a_wait_for_the_bus_inside_a_handler_is_refused() {
     bus.add_stage("b", room_for(4), |_| Ok(())).unwrap();
     bus.add_stage("a", room_for(4), move |_| {
         let envelope = Envelope::new(1, inside.slip(["b"])?);
-        let mut completion = inside.publish_tracked(envelope).map_err(|_| Failure::new("full"))?;
+        let mut completion =
+            inside.publish_tracked(envelope).map_err(|error| Failure::new(error.to_string()))?;
         seen.add(completion.wait(LONG).map(|_| ()));
         Ok(())
     })

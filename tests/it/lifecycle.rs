@@ -145,6 +145,44 @@ fn a12_a_handler_that_never_returns_is_named_at_the_deadline() {
 }
 
 #[test]
+fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
+    let bus = threaded::<u64>(1);
+    let gate = Gate::new();
+    let door = gate.door();
+    let ends = Log::new();
+    bus.add_stage("a", room_for(64), move |context| {
+        if *context.payload() == 1_000 {
+            door.pass();
+        }
+        Ok(())
+    })
+    .unwrap();
+    // Known to be fast, so that the rest of a block stays with the worker.
+    for number in 0..1_000 {
+        bus.publish(to(&bus, number, &["a"])).unwrap();
+    }
+    eventually("all are handled", || bus.conservation().in_flight == 0);
+    let numbers = 1_000..1_020;
+    bus.publish_batch(numbers.map(|n| ends.follow(n, to(&bus, n, &["a"])))).unwrap();
+    gate.await_waiting(1);
+    let report = bus.shutdown(Duration::ZERO);
+    let named: u64 = report
+        .leftovers
+        .iter()
+        .map(|leftover| match leftover {
+            Leftover::Running { calls, .. } => *calls,
+            Leftover::InHand { envelopes } => *envelopes,
+            _ => 1,
+        })
+        .sum();
+    assert_eq!((named, report.drained), (20, false), "{report:?}");
+    gate.open();
+    eventually("the books close", || bus.conservation().in_flight == 0);
+    drop(bus);
+    assert_eq!(ends.len(), 20);
+}
+
+#[test]
 fn a12_shutdown_from_a_handler_starts_and_returns() {
     let bus = Arc::new(threaded::<u64>(1));
     let log = Log::new();

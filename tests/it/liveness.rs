@@ -1,7 +1,10 @@
 //! Nothing waits for ever: lost wake-ups, starvation, stuck handlers. By counting, never by time.
 
+use std::future::Future as _;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::time::Duration;
 
 use waystage::{
@@ -54,7 +57,7 @@ fn a5_no_wake_up_is_lost_with_several_workers_and_permits() {
 fn a5_no_wake_up_is_lost_whatever_the_idle_policy() {
     for idle in [Idle::Park, Idle::Yield, Idle::Spin] {
         let settings = BusSettings { workers: 1, idle, ..BusSettings::default() };
-        one_at_a_time(settings, room_for(2), 200);
+        one_at_a_time(settings, room_for(2), 50);
     }
 }
 
@@ -74,6 +77,38 @@ fn a5_no_blocked_publisher_is_forgotten() {
         }
     });
     assert_eq!(drained(&bus).completed, 6 * EACH);
+}
+
+#[test]
+fn a5_a_waiting_future_that_is_dropped_passes_its_turn_on() {
+    let (bus, _clock) = virtual_time::<u64>();
+    bus.add_stage("a", room_for(1), |_| Ok(())).unwrap();
+    bus.publish(to(&bus, 0, &["a"])).unwrap();
+    let woken: [Arc<Woken>; 2] = std::array::from_fn(|_| Arc::default());
+    let mut waiting: Vec<_> = (1..3).map(|n| bus.publish_async(to(&bus, n, &["a"]))).collect();
+    for (future, woken) in waiting.iter_mut().zip(&woken) {
+        let waker = Waker::from(Arc::clone(woken));
+        assert!(pin!(future).poll(&mut TaskContext::from_waker(&waker)).is_pending());
+    }
+    let is_woken = || [0, 1].map(|place: usize| woken[place].0.load(Ordering::SeqCst));
+    run(&bus);
+    assert_eq!(is_woken(), [true, false], "one freed place wakes one");
+    drop(waiting.remove(0));
+    assert_eq!(is_woken(), [true, true]);
+    let mut context = TaskContext::from_waker(Waker::noop());
+    assert!(matches!(pin!(&mut waiting[0]).poll(&mut context), Poll::Ready(Ok(()))));
+    run(&bus);
+    assert_eq!(drained(&bus).completed, 2);
+}
+
+/// A waker that remembers.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// A handler that publishes its own envelope again, as often as there is room.
@@ -316,7 +351,6 @@ fn a20_a_stuck_handler_leaves_others_going_while_one_stage_is_always_busy() {
     bus.publish(to(&bus, 0, &["stuck"])).unwrap();
     gate.await_waiting(1);
     let limit = Duration::from_secs(5);
-    // Ends after a thousand hops, so that one follows the other.
     let busy = Arc::new(AtomicBool::new(true));
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -7,6 +7,7 @@ mod lifecycle;
 mod liveness;
 mod memory;
 mod panics;
+mod ported;
 mod retry;
 mod slips;
 mod smoke;

@@ -16,16 +16,16 @@ use crate::support::{
 fn random_work(seed: u64) {
     const COUNT: u64 = 4_000;
     let mut random = Random(seed);
-    let bus = threaded::<(u64, u32)>(1 + random.below(3) as usize);
-    let stages = 1 + random.below(8);
+    let bus = threaded::<(u64, u32)>(1 + usize::from(random.small(3)));
+    let stages = 1 + random.small(8);
     let names: Vec<String> = (0..stages).map(|stage| format!("s{stage}")).collect();
     let calls: Arc<Vec<AtomicU64>> = Arc::new((0..COUNT).map(|_| AtomicU64::new(0)).collect());
     for name in &names {
         let settings = StageSettings {
-            permits: 1 + random.below(3) as u32,
-            capacity: 1 + random.below(64) as usize,
-            batch: 1 + random.below(32) as usize,
-            attempts: 1 + random.below(3) as u16,
+            permits: 1 + u32::from(random.small(3)),
+            capacity: 1 + usize::from(random.small(64)),
+            batch: 1 + usize::from(random.small(32)),
+            attempts: 1 + random.small(3),
             hop_timeout: Duration::from_millis(20),
             on_full: OnFull::Block(LONG),
             ..StageSettings::default()
@@ -56,11 +56,12 @@ fn random_work(seed: u64) {
                 for number in (producer * COUNT / 2)..((producer + 1) * COUNT / 2) {
                     // Forward only: cycles of full stages have their own tests.
                     let mut hops: Vec<&str> = (0..1 + random.below(6))
-                        .map(|_| &*names[random.below(stages) as usize])
+                        .map(|_| &*names[usize::from(random.small(stages))])
                         .collect();
                     hops.sort_unstable();
                     hops.dedup();
-                    bus.publish(ends.follow(number, to(bus, (number, 0), &hops))).unwrap();
+                    let envelope = ends.follow(number, to(bus, (number, 0), &hops));
+                    bus.publish(envelope).expect("it waits for room");
                 }
             });
         }

@@ -4,7 +4,7 @@
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -29,21 +29,21 @@ impl Drop for Bomb {
 /// and never more.
 #[test]
 fn a6_permits_are_conserved() {
-    const PERMITS: usize = 2;
+    const PERMITS: u32 = 2;
     let bus = threaded::<u64>(3);
     let gate = Gate::new();
     let door = gate.door();
-    let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let highest = Arc::clone(&most);
-    let settings = StageSettings { permits: PERMITS as u32, attempts: 2, ..room_for(64) };
+    let settings = StageSettings { permits: PERMITS, attempts: 2, ..room_for(64) };
     bus.add_stage("a", settings, move |context| {
-        struct Leave<'a>(&'a AtomicUsize);
+        struct Leave<'a>(&'a AtomicU32);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
                 self.0.fetch_sub(1, Ordering::SeqCst);
             }
         }
-        let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+        let now: u32 = inside.fetch_add(1, Ordering::SeqCst) + 1;
         let _leave = Leave(&inside);
         highest.fetch_max(now, Ordering::SeqCst);
         match context.payload() % 5 {
@@ -68,7 +68,7 @@ fn a6_permits_are_conserved() {
     for _ in 0..PERMITS + 3 {
         bus.publish(to(&bus, 20_003, &["a"])).unwrap();
     }
-    gate.await_waiting(PERMITS);
+    gate.await_waiting(PERMITS as usize);
     gate.open();
     drained(&bus);
     assert!(most.load(Ordering::SeqCst) <= PERMITS);

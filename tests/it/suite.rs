@@ -361,8 +361,9 @@ fn c6_many_lives_leave_no_thread_and_no_memory_behind() {
             Ok(())
         })
         .unwrap();
+        bus.add_stage("b", room_for(2), |_| Ok(())).unwrap();
         for number in 0..50 {
-            bus.publish(to(&bus, number, &["a", "a"])).unwrap();
+            bus.publish(to(&bus, number, &["a", "b"])).unwrap();
         }
         if round % 2 == 0 {
             drained(&bus);

@@ -200,6 +200,11 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % bound
     }
+
+    /// The same for small numbers, which convert into all others.
+    pub(crate) fn small(&mut self, bound: u16) -> u16 {
+        u16::try_from(self.below(u64::from(bound))).expect("it is below a u16")
+    }
 }
 
 /// Counts the values of its kind that are alive.

@@ -1,5 +1,5 @@
-//! The wake-up on the real ring and the real machine: a litmus test of what loom cannot show, that a
-//! publish needs no fence there (`coord/README.md`, "Why a publish needs no fence").
+//! The wake-up on the real ring and the real machine: a litmus test of what loom cannot show, that
+//! a publish needs no fence there (`coord/README.md`, "Why a publish needs no fence").
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -85,8 +85,8 @@ fn two_permits() {
     assert!(seen.runs() > 0);
 }
 
-/// One of two holders is stuck. The other one found nothing, then somebody pushes and sees the stage
-/// attended, then it releases: it is not the last one out, and looks all the same.
+/// One of two holders is stuck. The other one found nothing, then somebody pushes and sees the
+/// stage attended, then it releases: it is not the last one out, and looks all the same.
 #[test]
 fn not_the_last_one_out() {
     explore("release/not_last", 3, || {

@@ -1,7 +1,7 @@
-//! The wake-up on the real ring and the real machine: a litmus test of what loom cannot show, that a
-//! publish needs no fence there (`coord/README.md`, "Why a publish needs no fence").
+//! The wake-up on the real ring and the real machine: a litmus test of what loom cannot show, that
+//! a publish needs no fence there (`coord/README.md`, "Why a publish needs no fence").
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Attendance, Released};
 use crate::clock::{Clock as _, SystemClock};
@@ -11,8 +11,6 @@ use crate::sync::Ring;
 const RACE_NS: u64 = 1_000_000_000;
 /// With fewer rounds than this the two hardly ran side by side.
 const ROUNDS_FEW: u64 = 100_000;
-/// What a publisher reports when time is up.
-const OVER: u64 = u64::MAX;
 
 /// Lets two threads meet, spinning; yields for machines with one core.
 fn meet(place: &AtomicU64, at: u64) {
@@ -49,7 +47,8 @@ struct Tally {
 #[test]
 fn no_wake_up_is_lost_on_the_real_ring() {
     let (ring, attendance) = (Ring::new(2), Attendance::new(1, 0));
-    let (start, end, took) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (start, end) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (took, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut tally = Tally::default();
     assert!(attendance.try_attend());
     std::thread::scope(|scope| {
@@ -58,7 +57,7 @@ fn no_wake_up_is_lost_on_the_real_ring() {
             for round in 1.. {
                 let is_over = round % 64 == 0 && clock.monotonic_ns() > RACE_NS;
                 if is_over {
-                    took.store(OVER, Ordering::SeqCst);
+                    over.store(true, Ordering::SeqCst);
                 }
                 meet(&start, 2 * round);
                 if is_over {
@@ -68,19 +67,19 @@ fn no_wake_up_is_lost_on_the_real_ring() {
                 ring.push(round).expect("it was emptied");
                 let word = attendance.after_push();
                 let attends = !Attendance::is_looked_after(word) && attendance.try_attend();
-                took.store(u64::from(attends), Ordering::SeqCst);
+                took.store(attends, Ordering::SeqCst);
                 meet(&end, 2 * round);
             }
         });
         for round in 1.. {
             meet(&start, 2 * round);
-            if took.load(Ordering::SeqCst) == OVER {
+            if over.load(Ordering::SeqCst) {
                 return;
             }
             stagger(round, 11);
             let again = attendance.release(|| !ring.is_empty()) == Released::Again;
             meet(&end, 2 * round);
-            let attends = took.load(Ordering::SeqCst) == 1;
+            let attends = took.load(Ordering::SeqCst);
             tally.rounds += 1;
             tally.by_holder += u64::from(again && !attends);
             tally.by_publisher += u64::from(attends && !again);

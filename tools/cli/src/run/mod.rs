@@ -28,7 +28,7 @@ pub mod watch;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use crate::arguments::{Check, Global, Run};
+use crate::arguments::{Global, Run};
 use crate::exit::Exit;
 use crate::flow::{self, Flow};
 
@@ -84,27 +84,6 @@ pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Res
         }
     };
     self::run(&flow, &run.options(global), &interrupt, console)
-}
-
-/// `waystage check`: reads the flow file and says what is wrong with it.
-///
-/// # Errors
-/// Standard output took no more.
-pub fn check(check: &Check, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    match flow::read(&check.flow) {
-        Ok((_, warnings)) => {
-            if !global.quiet {
-                // That it cannot be said is no failure.
-                let _ = warnings.write(console.talk, "it can run");
-            }
-            writeln!(console.data, "ok")?;
-            Ok(Exit::Done)
-        }
-        Err(problems) => {
-            let _ = problems.write(console.talk, "it cannot run");
-            Ok(Exit::Usage)
-        }
-    }
 }
 
 /// Runs a flow to its end.

@@ -28,6 +28,8 @@ pub mod watch;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use waystage::OnFull;
+
 use crate::arguments::{Global, Run};
 use crate::exit::Exit;
 use crate::flow::{self, Flow};
@@ -136,20 +138,31 @@ fn describe(flow: &Flow, options: &Options, prepared: &Prepared, console: &mut C
         console.say(&format_args!("input {}{bytes}", source.key));
     }
     let (workers, idle) = (prepared.bus.workers(), flow.bus.idle);
-    console.say(&format_args!("bus: {workers} workers, idle {idle:?}, pin {:?}", flow.bus.pin));
+    console.say(&format_args!("bus: workers {workers}, idle {idle:?}, pin {:?}", flow.bus.pin));
     for stage in &flow.stages {
         let settings = &stage.settings;
         console.say(&format_args!(
-            "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {:?}",
+            "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {}",
             stage.name,
             settings.permits,
             settings.capacity,
             settings.batch,
             settings.attempts,
-            settings.on_full
+            on_full(settings.on_full)
         ));
     }
     for (stage, output) in &prepared.kept.outputs {
         console.say(&format_args!("output of {stage}: {}", output.path().display()));
+    }
+}
+
+/// A policy as the flow file has it.
+fn on_full(policy: OnFull) -> String {
+    match policy {
+        OnFull::Reject => "reject".to_owned(),
+        OnFull::DropNewest => "drop-newest".to_owned(),
+        OnFull::DropOldest => "drop-oldest".to_owned(),
+        OnFull::Block(limit) => format!("block {}", crate::words::time(limit)),
+        other => format!("{other:?}"),
     }
 }

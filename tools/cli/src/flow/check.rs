@@ -273,7 +273,7 @@ fn bytes_text(bytes: u64) -> String {
     // From a tenth of a unit on, so that a file just short of a megabyte is 0.8 MB.
     match UNITS.iter().find(|(unit, _)| bytes >= unit / 10 && bytes >= 1_000) {
         Some((unit, name)) => {
-            let tenths = bytes / (unit / 10);
+            let tenths = (bytes + unit / 20) / (unit / 10);
             format!("{}.{} {name}", tenths / 10, tenths % 10)
         }
         None => format!("{bytes} B"),

@@ -5,7 +5,7 @@ use waystage::{BusSettings, Idle, Pin};
 
 use super::draft::{Draft, DraftStage, Named};
 use super::model::{Format, Input};
-use super::problem::Problem;
+use super::problem::{Problem, Span};
 use super::reader::{Item, Reader, entries};
 use super::settings::{Basis, SETTINGS};
 
@@ -133,16 +133,34 @@ impl Reader<'_> {
         };
         let elements =
             list.iter().map(|value| Item { key: item.key, key_span: value.span(), value });
-        elements.filter_map(|element| self.file(&element)).collect()
+        let mut files: Vec<String> = Vec::with_capacity(list.len());
+        let mut standard: Option<Span> = None;
+        for element in elements {
+            let Some(file) = self.file(&element) else {
+                continue;
+            };
+            if let ("-", Some(first)) = (file.as_str(), &standard) {
+                let problem = Problem::error(element.span(), "standard input is read twice");
+                let problem = problem.label("and here").also(first.clone(), "here");
+                self.report(problem.help("name \"-\" once"));
+            }
+            if file == "-" {
+                standard = Some(element.span());
+            }
+            files.push(file);
+        }
+        files
     }
 
     fn file(&mut self, item: &Item<'_>) -> Option<String> {
         let text = self.filled(item)?;
         if let Err(error) = glob::Pattern::new(&text) {
-            let at = self.inner(&item.span(), &text).start + error.pos;
+            let offset = text.char_indices().nth(error.pos).map_or(text.len(), |(at, _)| at);
+            let at = self.inner(&item.span(), &text).start + offset;
             let span = if at < item.span().end { at..at + 1 } else { item.span() };
             let problem = Problem::error(span, format!("`{text}` is not a file pattern"));
-            self.report(problem.label(error.msg));
+            let help = "`*`, `?` and `[...]` are wildcards; write `[[]` for a plain `[`";
+            self.report(problem.label(error.msg).help(help));
             return None;
         }
         Some(text)

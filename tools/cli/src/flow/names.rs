@@ -3,6 +3,9 @@
 /// Longer words are not compared: nobody mistypes them, and comparing is quadratic.
 const WORD_MAX: usize = 64;
 
+/// More candidates than this are not compared.
+const CANDIDATES_MAX: usize = 10_000;
+
 /// The candidate that differs from `word` least, if it is near enough to be meant.
 pub(super) fn nearest<'a>(
     word: &str,
@@ -15,9 +18,12 @@ pub(super) fn nearest<'a>(
     let wanted = plain(word);
     candidates
         .into_iter()
+        .take(CANDIDATES_MAX)
         .filter(|candidate| candidate.len() <= WORD_MAX && *candidate != word)
         .map(|candidate| (strsim::damerau_levenshtein(&wanted, &plain(candidate)), candidate))
         .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        // One letter is near to every other letter.
+        .filter(|(distance, candidate)| *distance < candidate.len().max(word.len()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -34,6 +40,7 @@ mod tests {
         assert_eq!(nearest("on_full", names), Some("on-full"));
         assert_eq!(nearest("gte", names), Some("ge"));
         assert_eq!(nearest("colour", names), None);
+        assert_eq!(nearest("a", ["b"]), None);
         assert_eq!(nearest(&"x".repeat(100), names), None);
     }
 }

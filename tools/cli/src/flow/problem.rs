@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A longer message, which quotes a long text of the file, is cut.
-const MESSAGE_CHARS_MAX: usize = 300;
+/// A longer text, which quotes a long text of the file, is cut.
+const TEXT_CHARS_MAX: usize = 300;
 
 /// A byte range of the source.
 pub type Span = Range<usize>;
@@ -59,12 +59,12 @@ impl Problem {
     }
 
     pub(super) fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = Some(label.into());
+        self.label = Some(shortened(label.into()));
         self
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help.push(help.into());
+        self.help.push(shortened(help.into()));
         self
     }
 
@@ -77,7 +77,7 @@ impl Problem {
     }
 
     pub(super) fn also(mut self, span: Span, label: impl Into<String>) -> Self {
-        self.others.push((span, label.into()));
+        self.others.push((span, shortened(label.into())));
         self
     }
 }
@@ -150,9 +150,9 @@ impl<'a> IntoIterator for &'a Problems {
 
 impl std::error::Error for Problems {}
 
-fn shortened(message: String) -> String {
-    match message.char_indices().nth(MESSAGE_CHARS_MAX) {
-        Some((at, _)) => format!("{}...", &message[..at]),
-        None => message,
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(TEXT_CHARS_MAX) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text,
     }
 }

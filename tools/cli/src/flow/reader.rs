@@ -30,7 +30,7 @@ const LATER: &[&str] = &[
 ];
 
 /// With more problems than this, suggestions are no longer looked for.
-const SUGGESTED_MAX: usize = 100;
+const SUGGESTED_MAX: usize = 20;
 
 /// A key with its value, or an element of a list under the list's key.
 #[derive(Debug, Clone)]

@@ -13,9 +13,11 @@ impl Reader<'_> {
     /// stand where the text could not be read, and what else is wrong with a line that could not be
     /// read is guesswork.
     pub(super) fn syntax(&mut self, errors: &[Error]) {
+        let mut errors: Vec<&Error> = errors.iter().collect();
+        errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
         let mut broken: Vec<Span> = Vec::new();
         let mut first_of_line: Vec<&Error> = Vec::new();
-        for error in errors.iter().take(ERRORS_MAX) {
+        for error in errors.into_iter().take(ERRORS_MAX) {
             let line = line(self.source, error.span());
             if broken.contains(&line) {
                 continue;

@@ -134,3 +134,18 @@ fn numbers_are_for_people() {
         assert_eq!(bytes_text(bytes), want);
     }
 }
+
+#[test]
+fn the_quakes_example_is_fine() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quakes");
+    let options = CheckOptions { deny_warnings: true, ..CheckOptions::default() };
+    let (code, out, err) = run(&folder, &options);
+    let want = "\
+\u{2713} syntax and keys          9 tables
+\u{2713} slip                     4 hops, 6 stages
+\u{2713} input                    1 file, 0.8 MB
+\u{2713} outputs writable         3 files
+ok
+";
+    assert_eq!((code, out.as_str(), err.as_str()), (0, want, ""));
+}

@@ -28,6 +28,7 @@ fn input() {
             "unique = 3",
             &["error 5:10 `unique` must be true, or a table like { window = 100_000 }"],
         ),
+        (FILES, "files = ['-', 'a', '-']", &["error 4:20 standard input is read twice"]),
         (
             FILES,
             "files = ['a', 3, 'x***']",

@@ -133,3 +133,22 @@ fn damaged_flows_never_panic_and_accepted_ones_hold_together() {
     // Both paths are exercised, or the damage is of the wrong size.
     assert!(accepted > ROUNDS / 20 && refused > ROUNDS / 20, "{accepted} {refused}");
 }
+
+#[test]
+fn deep_and_large_flows_are_refused_in_bounded_time_and_stack() {
+    let stages = |count: usize| (0..count).map(|at| format!("[stage.s{at}]\nroute = 1\n"));
+    let table = [
+        format!("slip = {}", "[".repeat(100_000)),
+        format!("slip = {}", "{a=".repeat(100_000)),
+        format!("a{} = 1", ".a".repeat(100_000)),
+        "= [\n".repeat(100_000),
+        (0..50_000).map(|at| format!("k{at} = 1\n")).collect(),
+        stages(20_000).collect(),
+        format!("slip = ['{}']\n{}", "x".repeat(1 << 20), stages(2_000).collect::<String>()),
+    ];
+    for source in table {
+        let problems = parse(&source, Path::new("f.toml")).expect_err("wrong");
+        let text = problems.to_string();
+        assert!(text.len() < 50_000, "{} bytes: {}", text.len(), &text[..1000]);
+    }
+}

@@ -8,6 +8,7 @@ use waystage::{BusSettings, Idle, OnFull, Pin, Retry, StageSettings};
 
 use super::{HANDLER, QUAKES, flow, headlines, small};
 use crate::flow::model::{Action, Comparison, Format, Handler, Input, Test};
+use crate::flow::read;
 
 #[test]
 fn the_quakes_flow_is_read() {
@@ -139,4 +140,34 @@ fn a_slip_may_visit_a_stage_twice_and_have_many_hops_but_not_too_many() {
     assert_eq!(flow(&slip(1000)).slip.len(), 1000);
     let want = "error 1:8 `slip` has 100000 hops, and the limit is 1000";
     assert_eq!(headlines(&slip(100_000)), [want]);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_without_a_place() {
+    let folder = tempfile::TempDir::new().expect("a scratch folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("latin.toml"), b"flow = 'a'\n# caf\xe9\n").expect("written");
+    std::fs::write(path("huge.toml"), "#".repeat((4 << 20) + 1)).expect("written");
+    let table = [
+        (path("none.toml"), "No such file or directory (os error 2)"),
+        (folder.path().to_owned(), "Is a directory (os error 21)"),
+        (path("latin.toml"), "line 2 is not UTF-8"),
+        (path("huge.toml"), "it has more than 4194304 bytes"),
+    ];
+    for (path, want) in table {
+        let problems = read(&path).expect_err("unreadable");
+        let messages: Vec<&str> = problems.iter().map(|found| found.message.as_str()).collect();
+        let first = messages[0].strip_prefix("cannot read the flow file: ");
+        // The words of the system differ from system to system.
+        assert!(
+            first.is_some_and(|text| text == want || !cfg!(target_os = "linux")),
+            "{messages:?}"
+        );
+    }
+}
+
+#[test]
+fn line_ends_of_windows_and_a_byte_order_mark_change_no_place() {
+    let source = "\u{feff}slip = ['a']\r\n[stage.a]\r\npermits = 0\r\nparse = {}\r\n";
+    assert_eq!(headlines(source), ["error 3:11 `permits` is 0; it must be 1 to 4096"]);
 }

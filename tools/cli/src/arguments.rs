@@ -39,14 +39,16 @@ pub struct Arguments {
 
 /// What every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub struct Global {
     /// Nothing on standard error but errors
     #[arg(short, long, global = true, env = "WAYSTAGE_QUIET")]
     #[arg(value_parser = FalseyValueParser::new(), conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Says more; twice says most
-    #[arg(short, long, global = true, env = "WAYSTAGE_VERBOSE", action = clap::ArgAction::Count)]
-    pub verbose: u8,
+    /// Also says what a flow or a run is made of
+    #[arg(short, long, global = true, env = "WAYSTAGE_VERBOSE")]
+    #[arg(value_parser = FalseyValueParser::new())]
+    pub verbose: bool,
     /// When to use colours; NO_COLOR is obeyed
     #[arg(
         long,
@@ -91,6 +93,19 @@ pub enum Command {
 pub struct Check {
     /// The flow file
     pub flow: PathBuf,
+    /// What is as bad as an error
+    #[arg(long, env = "WAYSTAGE_DENY", value_name = "WHAT")]
+    pub deny: Option<Deny>,
+    /// Leaves out the files that the flow names
+    #[arg(long, env = "WAYSTAGE_NO_FILES", value_parser = FalseyValueParser::new())]
+    pub no_files: bool,
+}
+
+/// What may be denied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Deny {
+    /// Warnings.
+    Warnings,
 }
 
 /// `waystage run`.
@@ -155,7 +170,7 @@ impl Run {
             fail_on: self.fail_on,
             json: global.json,
             quiet: global.quiet,
-            verbose: global.verbose > 0,
+            verbose: global.verbose,
         }
     }
 }

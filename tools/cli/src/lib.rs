@@ -1,12 +1,13 @@
 //! The command `waystage` as a library, so that its tests and fuzzers reach every part.
 //!
 //! [`flow`] reads a flow file into plain data and says what is wrong with it; [`run`] turns that
-//! into a bus, feeds it and reports. [`arguments`] is the command line, [`exit`] the codes it ends
-//! with; [`words`] and [`style`] are how text looks.
+//! into a bus, feeds it and reports; [`inspect`] checks a flow. [`arguments`] is the command line,
+//! [`exit`] the codes it ends with; [`words`] and [`style`] are how text looks.
 
 pub mod arguments;
 pub mod exit;
 pub mod flow;
+pub mod inspect;
 pub mod run;
 pub mod style;
 pub mod words;

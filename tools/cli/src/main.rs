@@ -47,6 +47,6 @@ fn dispatch(arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Exit
     }
     match &arguments.command {
         Command::Run(run) => waystage_cli::run::command(run, &arguments.global, console),
-        Command::Check(check) => waystage_cli::run::check(check, &arguments.global, console),
+        Command::Check(check) => waystage_cli::inspect::command(check, &arguments.global, console),
     }
 }

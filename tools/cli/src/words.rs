@@ -16,6 +16,13 @@ pub fn count(number: impl Into<u128>) -> String {
     text
 }
 
+/// A rate without its fraction, its thousands apart.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub fn rate(per_second: f64) -> String {
+    count(per_second.round() as u64)
+}
+
 /// Nanoseconds in microseconds: one decimal below ten.
 #[must_use]
 pub fn microseconds(nanoseconds: u64) -> String {
@@ -34,9 +41,10 @@ pub fn time(time: Duration) -> String {
     match nanoseconds {
         0..1_000_000 => format!("{} \u{b5}s", nanoseconds / 1000),
         1_000_000..1_000_000_000 => format!("{} ms", (nanoseconds + 500_000) / 1_000_000),
-        1_000_000_000..60_000_000_000 => {
-            format!("{seconds}.{} s", time.subsec_millis() / 100)
-        }
+        1_000_000_000..60_000_000_000 => match time.subsec_millis() / 100 {
+            0 => format!("{seconds} s"),
+            tenths => format!("{seconds}.{tenths} s"),
+        },
         _ if seconds < 3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         _ => format!("{} h {} min", count(seconds / 3600), seconds / 60 % 60),
     }
@@ -72,9 +80,16 @@ mod tests {
     fn times() {
         let all = [0, 40, 51, 5_149, 9_949, 9_950, 12_400, 1_234_567].map(microseconds);
         assert_eq!(all, ["0.0", "0.0", "0.1", "5.1", "9.9", "10", "12", "1,235"]);
-        let all = [812_000, 45_000_000, 12_345_000_000, 245_000_000_000, 7_260_000_000_000]
-            .map(|nanoseconds| time(Duration::from_nanos(nanoseconds)));
-        assert_eq!(all, ["812 \u{b5}s", "45 ms", "12.3 s", "4 min 5 s", "2 h 1 min"]);
+        let all = [
+            812_000,
+            45_000_000,
+            30_000_000_000,
+            12_345_000_000,
+            245_000_000_000,
+            7_260_000_000_000,
+        ]
+        .map(|nanoseconds| time(Duration::from_nanos(nanoseconds)));
+        assert_eq!(all, ["812 \u{b5}s", "45 ms", "30 s", "12.3 s", "4 min 5 s", "2 h 1 min"]);
     }
 
     #[test]

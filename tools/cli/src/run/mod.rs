@@ -28,7 +28,9 @@ pub mod watch;
 
 use std::io::{self, IsTerminal as _, Write};
 
-use crate::arguments::{Check, Global, Run};
+use waystage::OnFull;
+
+use crate::arguments::{Global, Run};
 use crate::exit::Exit;
 use crate::flow::{self, Flow};
 
@@ -86,27 +88,6 @@ pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Res
     self::run(&flow, &run.options(global), &interrupt, console)
 }
 
-/// `waystage check`: reads the flow file and says what is wrong with it.
-///
-/// # Errors
-/// Standard output took no more.
-pub fn check(check: &Check, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    match flow::read(&check.flow) {
-        Ok((_, warnings)) => {
-            if !global.quiet {
-                // That it cannot be said is no failure.
-                let _ = warnings.write(console.talk, "it can run");
-            }
-            writeln!(console.data, "ok")?;
-            Ok(Exit::Done)
-        }
-        Err(problems) => {
-            let _ = problems.write(console.talk, "it cannot run");
-            Ok(Exit::Usage)
-        }
-    }
-}
-
 /// Runs a flow to its end.
 ///
 /// # Errors
@@ -157,20 +138,31 @@ fn describe(flow: &Flow, options: &Options, prepared: &Prepared, console: &mut C
         console.say(&format_args!("input {}{bytes}", source.key));
     }
     let (workers, idle) = (prepared.bus.workers(), flow.bus.idle);
-    console.say(&format_args!("bus: {workers} workers, idle {idle:?}, pin {:?}", flow.bus.pin));
+    console.say(&format_args!("bus: workers {workers}, idle {idle:?}, pin {:?}", flow.bus.pin));
     for stage in &flow.stages {
         let settings = &stage.settings;
         console.say(&format_args!(
-            "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {:?}",
+            "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {}",
             stage.name,
             settings.permits,
             settings.capacity,
             settings.batch,
             settings.attempts,
-            settings.on_full
+            on_full(settings.on_full)
         ));
     }
     for (stage, output) in &prepared.kept.outputs {
         console.say(&format_args!("output of {stage}: {}", output.path().display()));
+    }
+}
+
+/// A policy as the flow file has it.
+fn on_full(policy: OnFull) -> String {
+    match policy {
+        OnFull::Reject => "reject".to_owned(),
+        OnFull::DropNewest => "drop-newest".to_owned(),
+        OnFull::DropOldest => "drop-oldest".to_owned(),
+        OnFull::Block(limit) => format!("block {}", crate::words::time(limit)),
+        other => format!("{other:?}"),
     }
 }

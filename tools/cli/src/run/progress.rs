@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ledger::Ledger;
 use super::sources::Source;
+use crate::words::{count, rate};
 
 /// A bar over the bytes of all inputs; a counter when their sizes are not known.
 #[derive(Debug)]
@@ -41,9 +42,17 @@ impl Progress {
         };
         let sent = ledger.sent.load(Ordering::Relaxed);
         let per_second = settled as f64 / bar.elapsed().as_secs_f64().max(0.001);
-        let (settled, sent) = (crate::words::count(settled), crate::words::count(sent));
-        bar.set_message(format!("{settled}/{sent} records  {per_second:.0}/s"));
+        let (settled, sent) = (count(settled), count(sent));
+        bar.set_message(format!("{settled}/{sent} records  {}/s", rate(per_second)));
         bar.set_position(ledger.bytes.load(Ordering::Relaxed));
+    }
+
+    /// Does something on the terminal without the bar in the way.
+    pub fn aside(&self, act: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(act),
+            None => act(),
+        }
     }
 
     /// Takes the bar away.

@@ -106,7 +106,7 @@ pub fn watch(
     };
     let stop = watch.until_the_end(&receiver, &mut input);
     if let Some(stop) = stop {
-        watch.announce(stop, console);
+        progress.aside(|| watch.announce(stop, console));
         ledger.stop();
         if input.is_none() {
             input = receive(&receiver, FAREWELL);

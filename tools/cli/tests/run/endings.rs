@@ -117,3 +117,28 @@ fn an_output_that_breaks_is_a_failure() {
     assert!(said.talk.contains("error: output /dev/full: "), "{}", said.talk);
     assert!(said.talk.contains("3 records that were done are not in it"), "{}", said.talk);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_input_that_breaks_is_a_failure() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let said = scratch.run(&["run", "flow.toml", "lines.ndjson", "/proc/self/mem"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.talk.contains("error: input /proc/self/mem: "), "{}", said.talk);
+    assert!(said.data.contains("3 accepted = 3 completed"), "{}", said.data);
+    assert_eq!(scratch.lines("out/all.ndjson"), 3);
+}
+
+#[test]
+fn a_verbose_run_says_what_it_is_made_of() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let said = scratch.run(&["run", "flow.toml", "-v", "--workers", "1", "--color", "never"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for words in ["input lines.ndjson (27 bytes)", "bus: workers 1", "stage keep: permits 1"] {
+        assert!(said.talk.contains(words), "{words} in {}", said.talk);
+    }
+    assert!(said.data.contains("1 worker\n"), "{}", said.data);
+    assert!(!said.data.contains('\u{1b}'));
+    let said = scratch.run(&["run", "flow.toml", "--color", "always"]);
+    assert!(said.data.contains('\u{1b}'), "{}", said.data);
+}

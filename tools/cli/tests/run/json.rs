@@ -43,7 +43,8 @@ fn it_holds_what_the_table_holds() {
     let (document, _) = scratch.json(&["run", &flow, "--out", "."]);
     let mut lines = table.lines();
     let header: Vec<_> = lines.next().unwrap().split_whitespace().collect();
-    let want = "STAGE IN DONE RETRIED DEAD WAIT \u{b5}s p50 p99 p99.9 SERVICE \u{b5}s p50 p99 p99.9 RATE/s";
+    let want = "STAGE IN DONE RETRIED DEAD WAIT \u{b5}s p50 p99 p99.9 \
+                SERVICE \u{b5}s p50 p99 p99.9 RATE/s";
     assert_eq!(header.join(" "), want);
     for stage in document["stages"].as_array().unwrap() {
         let cells: Vec<_> = lines.next().unwrap().split_whitespace().collect();
@@ -71,4 +72,22 @@ fn it_is_all_of_standard_output() {
     assert!(said.data.starts_with('{') && said.data.ends_with("}\n"));
     let (_, quiet) = quakes(&["--limit", "10", "-q"]);
     assert_eq!(quiet.talk, "");
+}
+
+#[test]
+fn check_has_a_document_too() {
+    let scratch = Scratch::with_lines("", "");
+    let (document, said) = scratch.json(&["check", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(
+        (&document["schema"], &document["fine"]),
+        (&"waystage.check/1".into(), &true.into())
+    );
+    assert_eq!(scratch.run(&["check", "flow.toml"]).code, Some(0));
+    scratch.put("flow.toml", "slip = [\"a\"]\n[stage.a]\nworks = 1\n");
+    let (document, said) = scratch.json(&["check", "flow.toml"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(document["fine"], false);
+    assert_eq!(document["problems"][0]["severity"], "error");
+    assert_eq!(scratch.run(&["check", "flow.toml", "-q"]).code, Some(2));
 }

@@ -9,7 +9,7 @@ use crate::run::options::Options;
 use crate::run::prepare::prepare;
 use crate::run::signals::Interrupt;
 use crate::run::watch::watch;
-use crate::words::{count, microseconds};
+use crate::words::{self, count, microseconds};
 
 const FLOW: &str = r#"
 slip = ["parse", "slow", "keep"]
@@ -62,7 +62,7 @@ fn the_document_holds_what_the_table_holds() {
         }
         let rate = row["rate_per_second"].as_f64().unwrap();
         let none = number(row, "in") == 0;
-        want.push(if none { "-".to_owned() } else { text::whole(rate) });
+        want.push(if none { "-".to_owned() } else { words::rate(rate) });
         assert_eq!(text::cells(&report, stage), want);
     }
 }

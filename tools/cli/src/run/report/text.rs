@@ -12,7 +12,7 @@ use super::{Counted, Dead, Left, Report};
 use crate::exit::Exit;
 use crate::run::options::Options;
 use crate::style::{BAD, STRONG, WARNING};
-use crate::words::{count, microseconds, shortened, time};
+use crate::words::{count, microseconds, rate, shortened, time};
 
 /// Dead letters, refused records and tally values shown one by one.
 const SHOWN_MAX: usize = 10;
@@ -27,18 +27,12 @@ pub fn cells(report: &Report, stage: &StageSnapshot) -> Vec<String> {
     for meter in [&stage.wait, &stage.service] {
         cells.extend([0.5, 0.99, 0.999].map(|quantile| duration(meter, quantile)));
     }
-    cells.push(if stage.entered == 0 { "-".to_owned() } else { whole(report.rate(stage)) });
+    cells.push(if stage.entered == 0 { "-".to_owned() } else { rate(report.rate(stage)) });
     cells
 }
 
 fn duration(meter: &Quantiles, quantile: f64) -> String {
     if meter.count() == 0 { "-".to_owned() } else { microseconds(meter.at(quantile)) }
-}
-
-/// A rate without its fraction.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-pub(super) fn whole(rate: f64) -> String {
-    count(rate.round() as u64)
 }
 
 /// Prints the table, the books, tallies and outputs.

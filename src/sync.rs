@@ -5,8 +5,8 @@
 //! feature `loom`). Both bodies have the same names; only the ring differs: loom builds use
 //! concurrent-queue, the same stamped-slot algorithm with loom support.
 //!
-//! A third body, shuttle's (`--cfg shuttle` and the feature `shuttle`), lets `shuttle-tests` run the
-//! whole bus under random schedules on the real ring.
+//! A third body, shuttle's (`--cfg shuttle` and the feature `shuttle`), lets `shuttle-tests` run
+//! the whole bus under random schedules on the real ring.
 //!
 //! `hot_fence` is the one difference in behaviour. On the real ring a publish needs no fence: its
 //! push is a `SeqCst` read-modify-write (see `coord/README.md`, step P2). Loom treats `SeqCst`

@@ -10,7 +10,7 @@ compile_error!("run these tests from their own folder, so that `--cfg shuttle` i
 const SCHEDULES: usize = 10_000;
 
 /// Tries `body` under random schedules, half of them by probabilistic concurrency testing
-/// (Burckhardt et al., ASPLOS 2010). A failure prints the schedule, which `shuttle::replay` repeats.
+/// (Burckhardt et al., ASPLOS 2010). A failure prints how to repeat its schedule.
 pub fn explore(name: &str, body: impl Fn() + Send + Sync + Copy + 'static) {
     let schedules = std::env::var("SHUTTLE_SCHEDULES")
         .map_or(SCHEDULES, |text| text.parse().expect("SHUTTLE_SCHEDULES is a number"));

@@ -12,7 +12,7 @@ use super::Bus;
 use super::core::{Core, Lifecycle};
 use super::dead_letter::{Redrive, Redriven};
 use super::error::BusError;
-use crate::coord::attendance::{CLOSED, DRAINING, PAUSED};
+use crate::coord::attendance::{CLOSED, DRAINING, PAUSED, PAUSED_ALONE, PAUSED_WITH_BUS};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::coord::ticket::Desk;
@@ -71,17 +71,17 @@ impl<P: Send + 'static> Bus<P> {
         let changing = lock(&self.core.changing);
         if self.core.lifecycle() == Lifecycle::Running {
             self.core.set_lifecycle(Lifecycle::Paused);
-            self.core.each_stage(|stage| stage.mark(PAUSED));
+            self.core.each_stage(|stage| stage.mark(PAUSED_WITH_BUS));
             self.unlock_and_wake(changing);
         }
     }
 
-    /// Ends a pause of the bus.
+    /// Ends a pause of the bus; stages that were paused by name stay so.
     pub fn resume(&self) {
         let changing = lock(&self.core.changing);
         if self.core.lifecycle() == Lifecycle::Paused {
             self.core.set_lifecycle(Lifecycle::Running);
-            self.core.each_stage(|stage| stage.unmark(&*self.core, PAUSED));
+            self.core.each_stage(|stage| stage.unmark(&*self.core, PAUSED_WITH_BUS));
             self.unlock_and_wake(changing);
         }
     }
@@ -98,16 +98,16 @@ impl<P: Send + 'static> Bus<P> {
     /// # Errors
     /// [`BusError::UnknownStage`].
     pub fn pause_stage(&self, name: &str) -> Result<(), BusError> {
-        self.find(name)?.refuse(&*self.core, PAUSED);
+        self.find(name)?.refuse(&*self.core, PAUSED_ALONE);
         Ok(())
     }
 
-    /// Ends the pause of one stage.
+    /// Ends the pause of one stage; while the whole bus is paused it stays so.
     ///
     /// # Errors
     /// [`BusError::UnknownStage`].
     pub fn resume_stage(&self, name: &str) -> Result<(), BusError> {
-        self.find(name)?.readmit(&*self.core, PAUSED);
+        self.find(name)?.readmit(&*self.core, PAUSED_ALONE);
         Ok(())
     }
 

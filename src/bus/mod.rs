@@ -172,7 +172,7 @@ impl<P: Send + 'static> Bus<P> {
         let engine = Arc::clone(core) as Arc<dyn Engine<P>>;
         let stage = Arc::new(Stage::new(name, route, settings, dead_letter, engine));
         if core.lifecycle() == Lifecycle::Paused {
-            stage.refuse(&**core, crate::coord::attendance::PAUSED);
+            stage.refuse(&**core, crate::coord::attendance::PAUSED_WITH_BUS);
         }
         if let Some(handler) = handler {
             stage.set_handler(handler);

@@ -17,8 +17,12 @@ pub const SLOW: u32 = 1 << 1;
 pub const HOPS_WAIT: u32 = 1 << 2;
 /// Publishers wait for room.
 pub const PUBLISHERS_WAIT: u32 = 1 << 3;
-/// Publishes are refused, queued work is held.
-pub const PAUSED: u32 = 1 << 4;
+/// Paused by name: publishes are refused, queued work is held.
+pub const PAUSED_ALONE: u32 = 1 << 4;
+/// Paused with the whole bus.
+pub const PAUSED_WITH_BUS: u32 = 1 << 8;
+/// Paused, for either reason.
+pub const PAUSED: u32 = PAUSED_ALONE | PAUSED_WITH_BUS;
 /// Publishes are refused while the bus drains; hops are accepted.
 pub const DRAINING: u32 = 1 << 5;
 /// Closed: nothing enters, whoever finds something inside settles it.

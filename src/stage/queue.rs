@@ -80,9 +80,11 @@ impl<P> Queue<P> {
         }
         let slot = self.ring.pop()?;
         if let Slot::Block(block) = &slot {
-            // ORDERING: Relaxed on both: counts; the ring orders the envelopes.
+            // ORDERING: Relaxed: a count for reports.
             self.blocks.fetch_sub(1, Ordering::Relaxed);
-            self.credits.fetch_add(block.len(), Ordering::Relaxed);
+            // ORDERING: SeqCst, before the look at the state word that follows a pop; pairs with
+            // `take_credits`: a publisher that registered and found no credits is seen there.
+            self.credits.fetch_add(block.len(), Ordering::SeqCst);
         }
         Some(slot)
     }
@@ -154,9 +156,9 @@ impl<P> Queue<P> {
     }
 
     fn take_credits(&self, count: usize) -> bool {
-        // ORDERING: Relaxed: credits only bound the count; the ring orders the envelopes.
+        // ORDERING: SeqCst, after a waiting publisher's registration; pairs with `pop`.
         self.credits
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count))
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(count))
             .is_ok()
     }
 }

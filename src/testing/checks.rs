@@ -141,7 +141,8 @@ impl<P: Cargo> World<P> {
             return;
         };
         let report = bus.shutdown(Duration::ZERO);
-        if !report.drained || !report.conservation.holds() {
+        let moves = report.conservation.in_flight > 0 || !report.leftovers.is_empty();
+        if moves || !report.conservation.holds() {
             self.ledger.fail(format!("{report:?}"));
         }
         for worker in bus.snapshot().workers {

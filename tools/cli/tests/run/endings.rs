@@ -142,3 +142,26 @@ fn a_verbose_run_says_what_it_is_made_of() {
     let said = scratch.run(&["run", "flow.toml", "--color", "always"]);
     assert!(said.data.contains('\u{1b}'), "{}", said.data);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_loses_nothing_unnamed() {
+    let count = 20_000;
+    let scratch = Scratch::with_lines(records(count), "");
+    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "/dev/full");
+    scratch.put("flow.toml", flow);
+    let said = scratch.run(&["run", "flow.toml", "--json"]);
+    assert_eq!(said.code, Some(1), "{}", said.talk);
+    let document: Value = serde_json::from_str(&said.data).unwrap();
+    assert_eq!(document["adds_up"], true);
+    assert_eq!(document["dead_letters"][0]["stage"], "keep");
+    let error = document["dead_letters"][0]["error"].as_str().unwrap();
+    assert!(error.starts_with("writing /dev/full: "), "{error}");
+    let (dead, done) = (number(&document, "/dead"), number(&document, "/completed"));
+    assert_eq!(dead + number(&document, "/dropped") + done, count as u64);
+    assert_eq!(number(&document, "/written/0/lines"), 0);
+    let lost = document["errors"][0].as_str().unwrap();
+    let words =
+        format!("{} records that were done are not in it", waystage_cli::words::count(done));
+    assert!(lost.contains(&words), "{lost}");
+}

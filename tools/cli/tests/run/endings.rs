@@ -56,6 +56,26 @@ fn what_is_left_after_the_drain_is_named() {
     assert!(said.data.contains("undelivered + 1 in flight"), "{}", said.data);
 }
 
+/// Also those that a worker had taken up when the bus ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn leftovers_are_as_many_as_the_books_say() {
+    let scratch = busy("1ms");
+    let arguments = ["run", "flow.toml", "--drain", "20ms", "--json", "--drain", "10ms"];
+    let mut child = scratch.start(&arguments, &records(2500));
+    until_ready(&scratch);
+    until_busy(&mut child);
+    signal(&child, "-INT");
+    let said = end(child);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let document: Value = serde_json::from_str(&said.data).unwrap();
+    assert_eq!(document["adds_up"], true);
+    let leftovers = document["leftovers"].as_array().unwrap();
+    let waiting: u64 = leftovers.iter().map(|left| number(left, "/waiting")).sum();
+    assert!(waiting > 0, "{document}");
+    assert_eq!(waiting, number(&document, "/undelivered"), "{document}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_second_interrupt_ends_at_once() {

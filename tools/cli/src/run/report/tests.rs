@@ -106,15 +106,15 @@ fn books_that_do_not_add_up_are_red_and_say_so() {
 #[test]
 fn books_are_compared_with_what_others_say() {
     let books = Conservation { accepted: 5, completed: 3, dead: 2, ..Conservation::default() };
-    assert!(add_up(&books, true, Some(5), 5));
-    assert!(add_up(&books, true, None, 5));
-    assert!(!add_up(&books, true, Some(6), 5), "one that was sent is not in the books");
-    assert!(!add_up(&books, true, Some(5), 4), "one was settled and never told");
-    assert!(!add_up(&books, true, Some(5), 6), "one was told twice");
+    assert!(add_up(&books, Some(5), 5));
+    assert!(add_up(&books, None, 5), "an input that was left behind says nothing");
+    assert!(!add_up(&books, Some(6), 5), "one that was sent is not in the books");
+    assert!(!add_up(&books, Some(5), 4), "one was settled and never told");
+    assert!(!add_up(&books, Some(5), 6), "one was told twice");
     let torn = Conservation { completed: 4, ..books };
-    assert!(!add_up(&torn, false, Some(5), 6), "more came out than went in");
+    assert!(!add_up(&torn, Some(5), 6), "more came out than went in");
     let running = Conservation { completed: 2, in_flight: 1, ..books };
-    assert!(!add_up(&running, true, Some(5), 4), "nothing is in flight at rest");
-    assert!(add_up(&running, false, Some(5), 4));
-    assert!(add_up(&running, false, Some(5), 5));
+    assert!(add_up(&running, Some(5), 4));
+    assert!(add_up(&running, Some(5), 5), "told, and counted a moment later");
+    assert!(!add_up(&running, Some(5), 3));
 }

@@ -81,10 +81,10 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Runs a flow until its input has ended, and reports
-    #[command(after_long_help = AFTER)]
+    #[command(after_long_help = AFTER, args_override_self = true)]
     Run(Run),
     /// Looks at a flow without running it
-    #[command(after_long_help = AFTER)]
+    #[command(after_long_help = AFTER, args_override_self = true)]
     Check(Check),
 }
 

@@ -263,8 +263,7 @@ impl Input<'_> {
         };
         let teller = Arc::clone(ledger);
         let envelope = envelope.on_settled(move |end, envelope: Option<Envelope<Record>>| {
-            let record = envelope.as_ref().map(|envelope| (envelope.id(), envelope.payload()));
-            teller.tell(due_ns, &end, record);
+            teller.tell(due_ns, &end, envelope.as_ref());
         });
         match publisher.publish(envelope) {
             Ok(()) => {

@@ -1,20 +1,21 @@
 //! What a run writes down beside the bus's own books: what the input sent, skipped and refused, and
 //! what became of each record. Shared by the input, the workers and whoever watches.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use waystage::clock::{Clock, SystemClock};
 use waystage::metrics::Histogram;
-use waystage::{EnvelopeId, Settled};
+use waystage::{Envelope, Route, Settled};
 
 use super::record::{Place, Record};
 
 /// Refused records named one by one; more are counted only.
 const REFUSALS_KEPT: usize = 10_000;
-/// Records handed back by a stop that are named by file and line.
-const LEFTOVERS_KEPT: usize = 10_000;
+/// Records handed back by a stop that are named by file and line, of each stage.
+const PLACES_KEPT: usize = 100;
 
 /// A record that the bus never got.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,15 @@ impl RefusalKind {
     }
 }
 
+/// The records that a stop handed back from one stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandedBack {
+    /// How many.
+    pub count: u64,
+    /// Where the first of them stand.
+    pub places: Vec<Place>,
+}
+
 /// Counters are statistics: Relaxed everywhere, read once all is at rest.
 #[derive(Debug)]
 pub struct Ledger {
@@ -77,7 +87,7 @@ pub struct Ledger {
     /// From a record's intended time to its end.
     pub latency: Histogram,
     refusals: Mutex<Vec<Refusal>>,
-    leftovers: Mutex<Vec<(EnvelopeId, Place)>>,
+    handed_back: Mutex<HashMap<Option<Route>, HandedBack>>,
     stopped: AtomicBool,
     gate: Mutex<()>,
     changed: Condvar,
@@ -100,7 +110,7 @@ impl Ledger {
             last_told_ns: zero(),
             latency: Histogram::new(),
             refusals: Mutex::new(Vec::new()),
-            leftovers: Mutex::new(Vec::new()),
+            handed_back: Mutex::new(HashMap::new()),
             stopped: AtomicBool::new(false),
             gate: Mutex::new(()),
             changed: Condvar::new(),
@@ -108,14 +118,16 @@ impl Ledger {
     }
 
     /// Writes down what became of a record that was due at `due_ns`.
-    pub fn tell(&self, due_ns: u64, end: &Settled, record: Option<(EnvelopeId, &Record)>) {
+    pub fn tell(&self, due_ns: u64, end: &Settled, envelope: Option<&Envelope<Record>>) {
         let now = self.clock.monotonic_ns();
-        match (end, record) {
+        match (end, envelope) {
             (Settled::Completed, _) => self.latency.record(now.saturating_sub(due_ns)),
-            (Settled::Undelivered, Some((id, record))) => {
-                let mut leftovers = held(&self.leftovers);
-                if leftovers.len() < LEFTOVERS_KEPT {
-                    leftovers.push((id, record.place.clone()));
+            (Settled::Undelivered, Some(envelope)) => {
+                let mut handed_back = held(&self.handed_back);
+                let stage = handed_back.entry(envelope.current()).or_default();
+                stage.count += 1;
+                if stage.places.len() < PLACES_KEPT {
+                    stage.places.push(envelope.payload().place.clone());
                 }
             }
             _ => {}
@@ -139,10 +151,10 @@ impl Ledger {
         held(&self.refusals).clone()
     }
 
-    /// Where the records stand that a stop handed back.
+    /// What a stop handed back, by the stage where it was.
     #[must_use]
-    pub fn leftovers(&self) -> Vec<(EnvelopeId, Place)> {
-        held(&self.leftovers).clone()
+    pub fn handed_back(&self) -> Vec<(Option<Route>, HandedBack)> {
+        held(&self.handed_back).iter().map(|(stage, back)| (*stage, back.clone())).collect()
     }
 
     /// Asks the input to end.

@@ -1,6 +1,6 @@
 //! `waystage run`: a flow becomes a bus, its input is fed, and what became of it is reported.
 //!
-//! 1. Everything that can be wrong is looked at, nothing touched: [`prepare`].
+//! 1. Everything that can be wrong is looked at, nothing touched: [`mod@prepare`].
 //! 2. One thread reads and publishes ([`feed`]), the bus's workers do the rest, the caller's thread
 //!    watches for the end, for Ctrl-C and for the clock ([`watch`]).
 //! 3. The books are closed and reported ([`report`]). Standard output gets the table or the JSON

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use waystage::clock::Clock;
-use waystage::{Bus, DeadLetter, ShutdownReport, Snapshot};
+use waystage::{Bus, Conservation, DeadLetter, Leftover, Snapshot};
 
 use super::Console;
 use super::feed::End;
@@ -19,7 +19,7 @@ use super::ledger::Ledger;
 use super::options::Options;
 use super::prepare::Prepared;
 use super::progress::Progress;
-use super::record::Record;
+use super::record::{Place, Record};
 use super::signals::Interrupt;
 
 /// How often the bar, the clock and the signals are looked at.
@@ -51,6 +51,19 @@ pub enum Input {
     Broken,
 }
 
+/// What a stop left at a stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Left {
+    /// The stage.
+    pub stage: String,
+    /// Records that waited there, or were held by a worker; handed back.
+    pub waiting: u64,
+    /// Calls of its handler that had not returned.
+    pub running: u64,
+    /// Where the first of those that waited stand.
+    pub places: Vec<Place>,
+}
+
 /// What a run was, for the report.
 #[derive(Debug)]
 pub struct Watched {
@@ -60,8 +73,10 @@ pub struct Watched {
     pub input: Input,
     /// The meters at the end.
     pub snapshot: Snapshot,
-    /// The last books, and what was left.
-    pub shutdown: ShutdownReport,
+    /// The last books.
+    pub books: Conservation,
+    /// What a stop left, by stage.
+    pub leftovers: Vec<Left>,
     /// The dead letters that are kept.
     pub dead: Vec<DeadLetter<Record>>,
     /// From the first read to the last record's end.
@@ -116,6 +131,7 @@ pub fn watch(
     progress.clear();
     let snapshot = bus.snapshot();
     let shutdown = bus.shutdown(Duration::ZERO);
+    let (books, leftovers) = watch.close(&shutdown.leftovers);
     let infos = bus.dead_letters();
     let dead = infos.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
     let end_ns = match ledger.last_told_ns.load(Ordering::Relaxed) {
@@ -124,7 +140,7 @@ pub fn watch(
     };
     let time = Duration::from_nanos(end_ns.saturating_sub(begin_ns));
     let (input, workers) = (input.unwrap_or(Input::Waits), bus.workers());
-    Watched { stop, input, snapshot, shutdown, dead, time, workers, ledger, kept }
+    Watched { stop, input, snapshot, books, leftovers, dead, time, workers, ledger, kept }
 }
 
 /// What the input says within this time.
@@ -190,6 +206,33 @@ impl Watch<'_> {
         console.say(&format_args!(
             "{why}: the input is stopped, {flight} records in flight have {drain} to end; {again}"
         ));
+    }
+
+    /// The books once the workers have handed back what they held when the bus ended, and what was
+    /// left by name. A handler that does not return is not waited for.
+    fn close(&self, leftovers: &[Leftover]) -> (Conservation, Vec<Left>) {
+        let limit = self.elapsed() + FAREWELL;
+        while self.bus.conservation().in_flight > 0 && self.elapsed() < limit {
+            self.ledger.wait(LOOK_AT_BOOKS);
+        }
+        let books = self.bus.conservation();
+        let mut all = Vec::new();
+        for (route, back) in self.ledger.handed_back() {
+            let stage = route.and_then(|route| self.bus.name(route)).unwrap_or_default();
+            let mut places = back.places;
+            places.sort_by_key(|place| (Arc::clone(&place.file), place.line));
+            all.push(Left { stage, waiting: back.count, running: 0, places });
+        }
+        for leftover in leftovers.iter().filter(|_| books.in_flight > 0) {
+            let Leftover::Running { stage, calls } = leftover else {
+                continue;
+            };
+            match all.iter_mut().find(|left| left.stage == *stage) {
+                Some(left) => left.running += calls,
+                None => all.push(Left { stage: stage.clone(), running: *calls, ..Left::default() }),
+            }
+        }
+        (books, all)
     }
 
     fn drain(&self) {

@@ -56,6 +56,26 @@ fn what_is_left_after_the_drain_is_named() {
     assert!(said.data.contains("undelivered + 1 in flight"), "{}", said.data);
 }
 
+/// Also those that a worker had taken up when the bus ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn leftovers_are_as_many_as_the_books_say() {
+    let scratch = busy("1ms");
+    let arguments = ["run", "flow.toml", "--drain", "20ms", "--json", "--drain", "10ms"];
+    let mut child = scratch.start(&arguments, &records(2500));
+    until_ready(&scratch);
+    until_busy(&mut child);
+    signal(&child, "-INT");
+    let said = end(child);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let document: Value = serde_json::from_str(&said.data).unwrap();
+    assert_eq!(document["adds_up"], true);
+    let leftovers = document["leftovers"].as_array().unwrap();
+    let waiting: u64 = leftovers.iter().map(|left| number(left, "/waiting")).sum();
+    assert!(waiting > 0, "{document}");
+    assert_eq!(waiting, number(&document, "/undelivered"), "{document}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_second_interrupt_ends_at_once() {
@@ -141,4 +161,27 @@ fn a_verbose_run_says_what_it_is_made_of() {
     assert!(!said.data.contains('\u{1b}'));
     let said = scratch.run(&["run", "flow.toml", "--color", "always"]);
     assert!(said.data.contains('\u{1b}'), "{}", said.data);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_loses_nothing_unnamed() {
+    let count = 20_000;
+    let scratch = Scratch::with_lines(records(count), "");
+    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "/dev/full");
+    scratch.put("flow.toml", flow);
+    let said = scratch.run(&["run", "flow.toml", "--json"]);
+    assert_eq!(said.code, Some(1), "{}", said.talk);
+    let document: Value = serde_json::from_str(&said.data).unwrap();
+    assert_eq!(document["adds_up"], true);
+    assert_eq!(document["dead_letters"][0]["stage"], "keep");
+    let error = document["dead_letters"][0]["error"].as_str().unwrap();
+    assert!(error.starts_with("writing /dev/full: "), "{error}");
+    let (dead, done) = (number(&document, "/dead"), number(&document, "/completed"));
+    assert_eq!(dead + number(&document, "/dropped") + done, count as u64);
+    assert_eq!(number(&document, "/written/0/lines"), 0);
+    let lost = document["errors"][0].as_str().unwrap();
+    let words =
+        format!("{} records that were done are not in it", waystage_cli::words::count(done));
+    assert!(lost.contains(&words), "{lost}");
 }

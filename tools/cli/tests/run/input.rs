@@ -126,6 +126,17 @@ fn standard_input_by_name_and_a_limit() {
 }
 
 #[test]
+fn several_inputs_in_the_order_given() {
+    let scratch = Scratch::with_lines("", "");
+    for (name, text) in [("a", "1\n"), ("b", "2\n"), ("c", "3\n")] {
+        scratch.put(name, text);
+    }
+    let said = scratch.run(&["run", "flow.toml", "c", "--input", "b", "--input", "a"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(scratch.read("out/all.ndjson"), "3\n2\n1\n");
+}
+
+#[test]
 fn dead_letters_beyond_the_store_count_as_dropped() {
     let scratch = Scratch::with_lines("nonsense\n".repeat(10_050), "");
     let (document, said) = scratch.json(&["run", "flow.toml"]);

@@ -5,14 +5,13 @@ pub mod json;
 mod tests;
 pub mod text;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use waystage::metrics::Quantiles;
-use waystage::{Cause, Conservation, DeadLetter, EnvelopeId, Leftover, StageSnapshot};
+use waystage::{Cause, Conservation, DeadLetter, StageSnapshot};
 
 use super::Console;
 use super::feed::End;
@@ -22,7 +21,7 @@ use super::output::Output;
 use super::prepare::attempts_of;
 use super::record::{Place, Record};
 use super::tally::Tally;
-use super::watch::{Input, Stop, Watched};
+use super::watch::{Input, Left, Stop, Watched};
 use crate::exit::Exit;
 use crate::flow::Flow;
 
@@ -112,39 +111,28 @@ pub struct Dead {
     pub trail: Vec<String>,
 }
 
-/// What a stop left at a stage.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Left {
-    /// The stage.
-    pub stage: String,
-    /// Records that waited for it; handed back.
-    pub waiting: u64,
-    /// Calls of its handler that had not returned.
-    pub running: u64,
-    /// Where the first of those that waited stand.
-    pub places: Vec<Place>,
-}
-
-/// Leftovers named by file and line, of each stage.
-const PLACES_MAX: usize = 100;
-
 impl Report {
     /// Gathers what a run did.
     #[must_use]
     pub fn new(flow: &Flow, options: &Options, watched: Watched) -> Self {
-        let Watched { stop, input, snapshot, shutdown, dead, time, workers, ledger, kept } =
-            watched;
+        let Watched {
+            stop,
+            input,
+            snapshot,
+            books,
+            mut leftovers,
+            dead,
+            time,
+            workers,
+            ledger,
+            kept,
+        } = watched;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (written, mut failures) = finish_outputs(&kept.outputs);
-        let books = shutdown.conservation;
-        let leftovers = gather(&shutdown.leftovers, &ledger.leftovers());
-        let running: u64 = leftovers.iter().map(|left| left.running).sum();
-        let input_ended = matches!(input, Input::Ended(_));
-        // A thread left behind may be between its publish and its own count.
-        let adds_up = books.holds()
-            && books.in_flight == running
-            && (!input_ended || books.accepted == read(&ledger.sent))
-            && (running > 0 || books.settled() == read(&ledger.told));
+        leftovers
+            .sort_by_key(|left| snapshot.stages.iter().position(|stage| stage.name == left.stage));
+        let sent = matches!(input, Input::Ended(_)).then(|| read(&ledger.sent));
+        let adds_up = add_up(&books, sent, read(&ledger.told));
         let remains = match &input {
             Input::Ended(End::Exhausted | End::Limit) => false,
             Input::Ended(End::Stopped) | Input::Waits => true,
@@ -227,6 +215,16 @@ impl Report {
     }
 }
 
+/// Whether the books agree with themselves, with what the input says it sent (unless it was left
+/// behind, maybe between its publish and its own count), and with how many records were told what
+/// became of them. While a handler still runs, its record may be told and not counted yet.
+fn add_up(books: &Conservation, sent: Option<u64>, told: u64) -> bool {
+    let accepted = sent.is_none_or(|sent| sent == books.accepted);
+    let settled =
+        if books.in_flight == 0 { books.settled() == told } else { books.settled() <= told };
+    books.holds() && accepted && settled
+}
+
 type Outputs = [(String, Arc<Output>)];
 
 /// Closes all outputs; says what could not be written.
@@ -249,37 +247,6 @@ fn finish_outputs(outputs: &Outputs) -> (Vec<Written>, Vec<String>) {
         written.push(Written { stages, name, path, lines });
     }
     (written, failures)
-}
-
-/// Leftovers by stage, in the order of stages.
-fn gather(leftovers: &[Leftover], places: &[(EnvelopeId, Place)]) -> Vec<Left> {
-    let places: HashMap<_, _> = places.iter().map(|(id, place)| (*id, place)).collect();
-    let mut all = Vec::<Left>::new();
-    let mut at = |stage: &str| -> usize {
-        all.iter().position(|left| left.stage == stage).unwrap_or_else(|| {
-            all.push(Left { stage: stage.to_owned(), ..Left::default() });
-            all.len() - 1
-        })
-    };
-    let mut found = Vec::new();
-    for leftover in leftovers {
-        match leftover {
-            Leftover::Waiting { stage, id } => found.push((at(stage), Some(*id), 0)),
-            Leftover::Running { stage, calls } => found.push((at(stage), None, *calls)),
-            _ => {}
-        }
-    }
-    for (index, id, calls) in found {
-        let left = &mut all[index];
-        left.running += calls;
-        if let Some(id) = id {
-            left.waiting += 1;
-            if left.places.len() < PLACES_MAX {
-                left.places.extend(places.get(&id).map(|place| (*place).clone()));
-            }
-        }
-    }
-    all
 }
 
 impl Counted {

@@ -1,8 +1,9 @@
 //! Every number of the table is in the JSON document of the same run.
 
 use serde_json::Value;
+use waystage::Conservation;
 
-use super::{Report, json, text};
+use super::{Report, add_up, json, text};
 use crate::flow;
 use crate::run::Console;
 use crate::run::options::Options;
@@ -100,4 +101,20 @@ fn books_that_do_not_add_up_are_red_and_say_so() {
     let text = String::from_utf8(data).unwrap();
     assert!(text.contains("\u{1b}[31m") || text.contains("31m1,101 accepted"), "{text}");
     assert!(text.contains("do not add up"), "{text}");
+}
+
+#[test]
+fn books_are_compared_with_what_others_say() {
+    let books = Conservation { accepted: 5, completed: 3, dead: 2, ..Conservation::default() };
+    assert!(add_up(&books, Some(5), 5));
+    assert!(add_up(&books, None, 5), "an input that was left behind says nothing");
+    assert!(!add_up(&books, Some(6), 5), "one that was sent is not in the books");
+    assert!(!add_up(&books, Some(5), 4), "one was settled and never told");
+    assert!(!add_up(&books, Some(5), 6), "one was told twice");
+    let torn = Conservation { completed: 4, ..books };
+    assert!(!add_up(&torn, Some(5), 6), "more came out than went in");
+    let running = Conservation { completed: 2, in_flight: 1, ..books };
+    assert!(add_up(&running, Some(5), 4));
+    assert!(add_up(&running, Some(5), 5), "told, and counted a moment later");
+    assert!(!add_up(&running, Some(5), 3));
 }

@@ -8,9 +8,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use waystage::StageSnapshot;
 use waystage::metrics::Quantiles;
 
-use super::{Counted, Dead, Left, Report};
+use super::{Counted, Dead, Report};
 use crate::exit::Exit;
 use crate::run::options::Options;
+use crate::run::watch::Left;
 use crate::style::{BAD, STRONG, WARNING};
 use crate::words::{count, microseconds, rate, shortened, time};
 
@@ -222,16 +223,18 @@ fn left_line(left: &Left) -> String {
 fn next(report: &Report, options: &Options) -> String {
     let (flow, again) = (options.flow_file.display(), &options.command);
     match report.exit {
-        Exit::Dead if report.books.dead > 0 => {
+        Exit::Dead if !report.dead.is_empty() => {
             format!("{again} --json   # every dead letter with its cause, stage and place")
         }
-        Exit::Dead => format!("mend these lines or the flow's limits, then {again}"),
+        Exit::Dead if report.refused.0 > 0 => {
+            format!("mend these lines or the flow's limits, then {again}")
+        }
         Exit::Stopped if !report.leftovers.is_empty() => {
             format!("{again} --drain 5m   # more time for what is in flight")
         }
         Exit::Stopped => format!("{again}   # starts from the beginning"),
         Exit::Failed => format!("mend what the error names, then {again}"),
-        Exit::Done | Exit::Usage | Exit::Bug => match report.written.first() {
+        Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => match report.written.first() {
             Some(file) => {
                 format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
             }

@@ -32,7 +32,7 @@ impl Check {
     /// When it is not the next one, or its payload is not its own.
     #[inline]
     pub fn take(&mut self, message: &Message) {
-        assert_eq!(message.number, self.next, "order or count");
+        assert_eq!((message.sender, message.number), (0, self.next), "order or count");
         assert_eq!(message.body[5], message.number ^ 0x5555, "payload");
         self.sum = self.sum.wrapping_add(message.body[0]);
         self.next += 1;

@@ -1,4 +1,8 @@
-//! Ctrl-C and SIGTERM: the first asks, the second ends the process at once.
+//! Ctrl-C and SIGTERM: while a run goes on the first asks it to stop, and the next ends the process
+//! at once; before and after, the first one does.
+//!
+//! Some programs send a signal twice in one breath (`timeout` does, to its child and to the group):
+//! so the next one counts only once the first was noticed.
 
 use std::io;
 use std::sync::Arc;
@@ -11,32 +15,49 @@ use crate::exit::SECOND_INTERRUPT;
 
 /// Whether the user asked to stop.
 #[derive(Debug, Clone)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    /// A signal came; set by the signal handler.
+    asked: Arc<AtomicBool>,
+    /// The next signal ends the process; read by the signal handler.
+    ends_at_once: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     /// One that no signal sets.
     #[must_use]
     pub fn never() -> Self {
-        Self(Arc::new(AtomicBool::new(false)))
+        let ends_at_once = Arc::new(AtomicBool::new(true));
+        Self { asked: Arc::new(AtomicBool::new(false)), ends_at_once }
     }
 
-    /// Watches the signals of this process from now on.
+    /// Watches the signals of this process from now on; until [`ask_first`](Self::ask_first) each
+    /// of them ends it.
     ///
     /// # Errors
     /// The system refused.
     pub fn watch() -> io::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let interrupt = Self::never();
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag unset, the second finds it set.
-            flag::register_conditional_shutdown(signal, SECOND_INTERRUPT, Arc::clone(&asked))?;
-            flag::register(signal, Arc::clone(&asked))?;
+            let ends_at_once = Arc::clone(&interrupt.ends_at_once);
+            flag::register_conditional_shutdown(signal, SECOND_INTERRUPT, ends_at_once)?;
+            flag::register(signal, Arc::clone(&interrupt.asked))?;
         }
-        Ok(Self(asked))
+        Ok(interrupt)
+    }
+
+    /// From now on a signal only asks.
+    pub fn ask_first(&self) {
+        self.ends_at_once.store(false, Ordering::Relaxed);
+    }
+
+    /// From now on a signal ends the process.
+    pub fn end_at_once(&self) {
+        self.ends_at_once.store(true, Ordering::Relaxed);
     }
 
     /// Whether a signal came.
     #[must_use]
     pub fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.asked.load(Ordering::Relaxed)
     }
 }

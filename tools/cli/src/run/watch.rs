@@ -97,6 +97,7 @@ pub fn watch(
     console: &mut Console<'_>,
 ) -> Watched {
     let Prepared { bus, feed, ledger, kept, progress } = prepared;
+    interrupt.ask_first();
     let begin_ns = ledger.clock.monotonic_ns();
     let (sender, receiver) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("waystage-input".to_owned()).spawn(move || {
@@ -120,6 +121,7 @@ pub fn watch(
         }
     };
     let stop = watch.until_the_end(&receiver, &mut input);
+    interrupt.end_at_once();
     if let Some(stop) = stop {
         progress.aside(|| watch.announce(stop, console));
         ledger.stop();

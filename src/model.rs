@@ -23,6 +23,7 @@ use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::coord::on_worker::InTurn;
 use crate::envelope::{Envelope, Route};
+use crate::metrics::counter::{Counter, Tally};
 use crate::stage::enter::Refusal;
 use crate::stage::handler::Handler;
 use crate::stage::queue::Block;
@@ -70,7 +71,7 @@ pub fn at_first_hop<P>(mut envelope: Envelope<P>) -> Envelope<P> {
 
 /// Tells an envelope's callback, as the bus does.
 pub fn tell<P>(mut envelope: Envelope<P>, end: Settled) {
-    if let Some(callback) = envelope.take_callback() {
+    if let [Some(callback), _] = envelope.take_callbacks() {
         callback(end, Some(envelope));
     }
 }
@@ -99,7 +100,9 @@ pub fn enter<P: Send + 'static>(
     engine: &dyn Engine<P>,
     envelope: Envelope<P>,
 ) -> Result<(), (Refused, Envelope<P>)> {
-    stage.try_enter(engine, envelope).map_err(|(refusal, back)| (refusal.into(), back))
+    stage
+        .try_enter(engine, Tally::shared(&Counter::default()), envelope)
+        .map_err(|(refusal, back)| (refusal.into(), back))
 }
 
 /// P1 to P4 for a block.
@@ -112,7 +115,9 @@ pub fn enter_block<P: Send + 'static>(
     envelopes: impl IntoIterator<Item = Envelope<P>>,
 ) -> Result<(), Refused> {
     let block = envelopes.into_iter().collect::<Block<P>>();
-    stage.try_enter_block(engine, block).map_err(|(refusal, _)| refusal.into())
+    stage
+        .try_enter_block(engine, Tally::shared(&Counter::default()), block)
+        .map_err(|(refusal, _)| refusal.into())
 }
 
 /// Runs a turn on the thread of a publisher.

@@ -7,7 +7,7 @@ use super::core::Core;
 use super::error::{BatchError, Refused};
 use super::publish::Wait;
 use crate::envelope::{Envelope, EnvelopeId};
-use crate::metrics::counter::Counter;
+use crate::metrics::counter::Tally;
 use crate::stage::Stage;
 use crate::stage::engine::StageMap;
 use crate::stage::enter::Refusal;
@@ -18,12 +18,12 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn publish_batch(
         &self,
         map: &StageMap<P>,
-        counter: (&Counter, bool),
+        tally: Tally<'_>,
         mut fresh_id: impl FnMut() -> EnvelopeId,
         envelopes: impl IntoIterator<Item = Envelope<P>>,
     ) -> Result<usize, BatchError<P>> {
         let mut batch =
-            Filling { core: self, counter, target: None, block: self.block(), accepted: 0 };
+            Filling { core: self, tally, target: None, block: self.block(), accepted: 0 };
         let mut envelopes = envelopes.into_iter();
         while let Some(mut envelope) = envelopes.next() {
             let added = match self.target(map, &mut envelope) {
@@ -57,7 +57,7 @@ type Left<P> = (Refused, Block<P>);
 /// The block being filled for one stage.
 struct Filling<'a, P> {
     core: &'a Core<P>,
-    counter: (&'a Counter, bool),
+    tally: Tally<'a>,
     target: Option<Arc<Stage<P>>>,
     block: Block<P>,
     accepted: usize,
@@ -89,9 +89,8 @@ impl<P: Send + 'static> Filling<'_, P> {
         };
         let count = self.block.len();
         let block = std::mem::replace(&mut self.block, self.core.block());
-        self.counter.0.add_as(self.counter.1, count as u64);
-        let core = self.core;
-        let enter = |block| stage.try_enter_block(core, block);
+        let (core, tally) = (self.core, self.tally);
+        let enter = |block| stage.try_enter_block(core, tally, block);
         let entered = enter(block).or_else(|(refusal, block)| {
             core.wait_for_room(&stage, refusal, block, Wait::Policy, enter)
         });
@@ -101,7 +100,6 @@ impl<P: Send + 'static> Filling<'_, P> {
                 Ok(())
             }
             Err((refusal, block)) => {
-                self.counter.0.subtract(count as u64);
                 if refusal == Refusal::Full {
                     return self.one_by_one(&stage, block);
                 }
@@ -114,11 +112,9 @@ impl<P: Send + 'static> Filling<'_, P> {
     #[cold]
     fn one_by_one(&mut self, stage: &Arc<Stage<P>>, mut block: Block<P>) -> Result<(), Left<P>> {
         while let Some(envelope) = block.pop_front() {
-            self.counter.0.add_as(self.counter.1, 1);
-            match self.core.enter_waiting(stage, envelope, Wait::No) {
+            match self.core.enter_waiting(stage, self.tally, envelope, Wait::No) {
                 Ok(()) => self.accepted += 1,
                 Err((refusal, envelope)) => {
-                    self.counter.0.subtract(1);
                     stage.meters().refused.add(1);
                     block.push_front(envelope);
                     return Err((refusal.into(), block));

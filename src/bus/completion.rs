@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::envelope::{Envelope, Settled};
-use crate::stage::handler::guarded;
 use crate::sync::{Mutex, lock};
 
 /// What became of an envelope: the outcome, and the envelope unless it is a dead letter.
@@ -54,16 +53,8 @@ pub(crate) fn completion<P: Send + 'static>(
         parker: Parker::new(),
     });
     let teller = Arc::clone(&shared);
-    let own = envelope.take_callback();
-    let envelope = envelope.on_settled(move |outcome, envelope| {
-        let said = outcome.clone();
-        let own = own.map_or(Ok(()), |own| guarded(|| own(said, None)));
-        teller.tell((outcome, envelope));
-        if let Err(words) = own {
-            // For whoever guards and counts.
-            std::panic::resume_unwind(Box::new(words));
-        }
-    });
+    envelope.extras_mut().tracker =
+        Some(Box::new(move |outcome, envelope| teller.tell((outcome, envelope))));
     (envelope, Completion { shared })
 }
 

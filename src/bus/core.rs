@@ -13,10 +13,10 @@ use super::registry::Registry;
 use super::settings::BusSettings;
 use crate::clock::Clock;
 use crate::coord::ticket::{Desk, Scheduler};
-use crate::envelope::envelope::{Cause, Settled};
+use crate::envelope::envelope::{Callback, Cause, Settled};
 use crate::envelope::{Envelope, EnvelopeId, Route};
 use crate::metrics::Conservation;
-use crate::metrics::counter::{Counter, Striped};
+use crate::metrics::counter::{Counter, Striped, Tally};
 use crate::stage::engine::{Engine, Scratch, StageMap};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
@@ -102,6 +102,8 @@ pub(crate) struct Core<P> {
     evicted: Counter,
     panics: Counter,
     pub(crate) dead: Mutex<DeadLetters<P>>,
+    /// What arrived at a stage after the end of the bus, until the shutdown has named it.
+    pub(crate) late: Mutex<Vec<(String, EnvelopeId)>>,
     random: AtomicU64,
     scratches: Ring<Box<Scratch<P>>>,
     blocks: Ring<Block<P>>,
@@ -125,6 +127,7 @@ impl<P: Send + 'static> Core<P> {
             evicted: Counter::default(),
             panics: Counter::default(),
             dead: Mutex::new(DeadLetters::new(settings.dead_letters)),
+            late: Mutex::new(Vec::new()),
             random: AtomicU64::new(seed),
             scratches: Ring::new(SPARE),
             blocks: Ring::new(EMPTY_BLOCKS),
@@ -190,12 +193,9 @@ impl<P: Send + 'static> Core<P> {
         &self.lanes[lane % LANES]
     }
 
-    pub(crate) fn count_redriven(&self) {
-        self.redriven.add(1);
-    }
-
-    pub(crate) fn uncount_redriven(&self) {
-        self.redriven.subtract(1);
+    /// Counts re-drives.
+    pub(crate) fn redriven(&self) -> Tally<'_> {
+        Tally::shared(&self.redriven)
     }
 
     pub(crate) fn panics(&self) -> u64 {
@@ -293,13 +293,21 @@ impl<P: Send + 'static> Core<P> {
     /// Tells the producer and drops what is left.
     #[cold]
     fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
-        match envelope.take_callback() {
-            Some(callback) => {
-                if guarded(move || callback(end, Some(envelope))).is_err() {
-                    self.panics.add(1);
-                }
+        match envelope.take_callbacks() {
+            [None, None] => self.drop_guarded(envelope),
+            [Some(callback), None] | [None, Some(callback)] => {
+                self.call(callback, end, Some(envelope));
             }
-            None => self.drop_guarded(envelope),
+            [Some(callback), Some(tracker)] => {
+                self.call(callback, end.clone(), None);
+                self.call(tracker, end, Some(envelope));
+            }
+        }
+    }
+
+    fn call(&self, callback: Callback<P, Settled>, end: Settled, envelope: Option<Envelope<P>>) {
+        if guarded(move || callback(end, envelope)).is_err() {
+            self.panics.add(1);
         }
     }
 }
@@ -357,9 +365,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         // A stopped bus has no stages any more: what still arrives was not delivered.
         let no_stage = matches!(cause, Cause::StageClosed | Cause::NoRoute);
         if no_stage && self.lifecycle() == Lifecycle::Stopped {
+            lock(&self.late).push((stage.to_owned(), envelope.id()));
             return self.settle(desk, envelope, Settled::Undelivered);
         }
-        let callback = envelope.take_callback();
+        let callbacks = envelope.take_callbacks();
         let trail = envelope.slip().trail().collect::<Vec<_>>();
         let letter = DeadLetter {
             cause: cause.clone(),
@@ -371,10 +380,8 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         };
         let evicted = lock(&self.dead).keep(letter);
         let (books, alone) = self.books.of(desk.worker);
-        if let Some(callback) = callback
-            && guarded(move || callback(Settled::Dead(cause), None)).is_err()
-        {
-            self.panics.add(1);
+        for callback in callbacks.into_iter().flatten() {
+            self.call(callback, Settled::Dead(cause.clone()), None);
         }
         books.dead.add_as(alone, 1);
         if let Some(evicted) = evicted {
@@ -390,6 +397,8 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         ordinal: u32,
         emit: &mut Envelope<P>,
     ) {
+        // The hop limit holds over all generations: a circle of emits ends, too.
+        emit.set_hops(parent.hops() + 1);
         self.count_accepted(desk.worker, 1);
         self.stamp(emit, None, || EnvelopeId::derived(parent.id(), parent.hops(), ordinal));
     }

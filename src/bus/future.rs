@@ -10,6 +10,7 @@ use super::core::Core;
 use super::error::{PublishError, Refused};
 use super::publish::Wait;
 use crate::envelope::Envelope;
+use crate::metrics::counter::Tally;
 use crate::stage::Stage;
 use crate::stage::engine::Engine as _;
 use crate::stage::room::Wake;
@@ -37,7 +38,8 @@ impl<P: Send + 'static> PublishFuture<P> {
         let map = core.stages();
         let lane = core.lane(0);
         let fresh_id = || lane.fresh_id(core.clock());
-        match core.publish(&map, (&lane.accepted, false), fresh_id, envelope, Wait::Elsewhere) {
+        match core.publish(&map, Tally::shared(&lane.accepted), fresh_id, envelope, Wait::Elsewhere)
+        {
             Err(PublishError { reason: Refused::Full, envelope, .. }) => {
                 self.envelope = Some(*envelope);
                 None

@@ -15,6 +15,7 @@ use super::publisher::Publisher;
 use crate::coord::on_worker::{InTurn, is_in_turn};
 use crate::coord::ticket::Desk;
 use crate::envelope::{Envelope, EnvelopeId, Route, Slip};
+use crate::metrics::counter::Tally;
 use crate::metrics::{Conservation, Snapshot};
 use crate::stage::engine::Engine as _;
 use crate::stage::turn;
@@ -83,17 +84,24 @@ impl<P: Send + 'static> Handle<P> {
         let core = &*self.core;
         let (map, lane) = (core.stages(), core.lane(lane()));
         let fresh_id = || lane.fresh_id(core.clock());
-        core.publish_batch(&map, (&lane.accepted, false), fresh_id, envelopes)
+        core.publish_batch(&map, Tally::shared(&lane.accepted), fresh_id, envelopes)
     }
 
-    /// Publishes and returns what can be waited for: what becomes of the envelope.
+    /// Publishes and returns what can be waited for: what becomes of the envelope. The completion
+    /// gets the envelope back; a callback of the envelope's own is told without it.
     ///
     /// # Errors
     /// [`PublishError`] with the envelope.
     pub fn publish_tracked(&self, envelope: Envelope<P>) -> Result<Completion<P>, PublishError<P>> {
         let (envelope, completion) = completion(envelope);
-        self.publish(envelope)?;
-        Ok(completion)
+        match self.publish(envelope) {
+            Ok(()) => Ok(completion),
+            Err(mut refused) => {
+                // As it was given: the next try tracks it anew.
+                refused.envelope.extras_mut().tracker = None;
+                Err(refused)
+            }
+        }
     }
 
     /// Publishes and, if the stage is idle, handles the envelope on this thread: no worker is
@@ -134,7 +142,7 @@ impl<P: Send + 'static> Handle<P> {
         let core = &*self.core;
         let (map, lane) = (core.stages(), core.lane(lane()));
         let fresh_id = || lane.fresh_id(core.clock());
-        core.publish(&map, (&lane.accepted, false), fresh_id, envelope, wait)
+        core.publish(&map, Tally::shared(&lane.accepted), fresh_id, envelope, wait)
     }
 
     /// A publisher for one thread: the cheapest way in.

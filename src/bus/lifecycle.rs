@@ -20,7 +20,6 @@ use crate::envelope::{EnvelopeId, Settled};
 use crate::metrics::Conservation;
 use crate::stage::Stage;
 use crate::stage::engine::{Engine as _, StageMap};
-use crate::stage::enter::Refusal;
 use crate::sync::{MutexGuard, lock};
 
 /// How often a shutdown looks at the books.
@@ -193,6 +192,12 @@ impl<P: Send + 'static> Bus<P> {
             return ShutdownReport { drained: false, ..core.report(core.running(&core.stages())) };
         }
         self.finish(limit);
+        self.end()
+    }
+
+    /// Closes all stages and hands back what waits in them: the end, wherever it is called from.
+    pub(super) fn end(&self) -> ShutdownReport {
+        let core = &self.core;
         let changing = lock(&core.changing);
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
@@ -201,6 +206,8 @@ impl<P: Send + 'static> Bus<P> {
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         let mut leftovers = core.hand_back(&stages);
+        let late = std::mem::take(&mut *lock(&core.late));
+        leftovers.extend(late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }));
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
@@ -303,14 +310,10 @@ impl<P: Send + 'static> Core<P> {
         letter.envelope.set_attempts(0);
         letter.envelope.extras_mut().redrives += 1;
         letter.envelope.redirect(stage.route());
-        self.count_redriven();
         let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
-        let back = match stage.try_enter(self, envelope) {
-            Ok(()) => return Ok(()),
-            Err((Refusal::Full | _, back)) => back,
+        let Err((_, mut envelope)) = stage.try_enter(self, self.redriven(), envelope) else {
+            return Ok(());
         };
-        self.uncount_redriven();
-        let mut envelope = back;
         envelope.set_attempts(attempts);
         *envelope.slip_mut() = slip;
         let extras = envelope.extras_mut();

@@ -16,7 +16,6 @@ mod settings;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::envelope::Route;
@@ -24,7 +23,7 @@ use crate::stage::Stage;
 use crate::stage::context::{Batch, Context};
 use crate::stage::engine::{Engine, StageMap};
 use crate::stage::handler::{Failure, Handler};
-use crate::stage::settings::{Level, StageSettings};
+use crate::stage::settings::{Level, StageSettings, demand};
 use crate::sync::{lock, next_bus_number};
 use crate::worker::Pool;
 
@@ -40,6 +39,9 @@ pub use self::lifecycle::{Leftover, ShutdownReport};
 pub use self::publisher::Publisher;
 pub use self::settings::BusSettings;
 
+/// The most memory that the ring of one stage may take.
+const RING_BYTES_MAX: usize = 1 << 32;
+
 /// A staged message bus over payloads of type `P`.
 ///
 /// It owns its stages and, unless it was put on a shared one, its pool. Dropping it is
@@ -47,8 +49,7 @@ pub use self::settings::BusSettings;
 /// [`Handle`] or a [`Publisher`]; a bus is a handle itself.
 ///
 /// ```
-/// use std::time::Duration;
-/// use waystage::{Bus, BusSettings, Envelope, StageSettings};
+/// /// use waystage::{Bus, BusSettings, Envelope, StageSettings};
 ///
 /// let bus: Bus<u64> = Bus::start(BusSettings::default())?;
 /// bus.add_stage("double", StageSettings::default(), |context| {
@@ -147,12 +148,15 @@ impl<P: Send + 'static> Bus<P> {
     ) -> Result<Route, BusError> {
         let wrong = |source| BusError::StageSetting { stage: name.to_owned(), source };
         settings.validate().map_err(wrong)?;
+        let bytes = settings.capacity.saturating_mul(size_of::<crate::envelope::Envelope<P>>());
+        let must = "small enough that all slots together take at most 4 GiB";
+        demand(bytes <= RING_BYTES_MAX, "capacity", settings.capacity, must).map_err(wrong)?;
         if settings.level != Level::AtMostOnce {
             return Err(BusError::NotDurable { stage: name.to_owned() });
         }
         if settings.dead_letter.as_deref() == Some(name) {
             let (field, must) = ("dead_letter", "another stage than the stage itself");
-            crate::stage::settings::demand(false, field, name, must).map_err(wrong)?;
+            demand(false, field, name, must).map_err(wrong)?;
         }
         let core = &self.core;
         let _changing = lock(&core.changing);
@@ -227,7 +231,10 @@ impl<P: Send + 'static> Deref for Bus<P> {
 
 impl<P: Send + 'static> Drop for Bus<P> {
     fn drop(&mut self) {
-        self.shutdown(Duration::ZERO);
+        if self.core.lifecycle() != Lifecycle::Stopped {
+            // From inside a handler too: nothing is waited for.
+            self.end();
+        }
     }
 }
 

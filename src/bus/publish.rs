@@ -9,7 +9,7 @@ use super::error::{PublishError, Refused};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::envelope::{Envelope, EnvelopeId};
-use crate::metrics::counter::Counter;
+use crate::metrics::counter::Tally;
 use crate::stage::Stage;
 use crate::stage::engine::StageMap;
 use crate::stage::enter::Refusal;
@@ -20,6 +20,8 @@ use crate::sync::{SMALL, yield_now};
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// The longest park between two looks at the deadline.
+const PARK_NS: u64 = 100_000_000;
 /// Spins between two looks at a full ring.
 const PAUSE_SPINS: u32 = 100;
 
@@ -59,11 +61,11 @@ impl From<Refusal> for Refused {
 }
 
 impl<P: Send + 'static> Core<P> {
-    /// One publish. `accepted` is the counter to use, and whether it is the caller's alone.
+    /// One publish, counted as accepted in `tally`.
     pub(crate) fn publish(
         &self,
         map: &StageMap<P>,
-        accepted: (&Counter, bool),
+        tally: Tally<'_>,
         fresh_id: impl FnOnce() -> EnvelopeId,
         mut envelope: Envelope<P>,
         wait: Wait,
@@ -73,11 +75,9 @@ impl<P: Send + 'static> Core<P> {
             Err(reason) => return Err(self.refuse(envelope, reason)),
         };
         self.stamp(&mut envelope, stage.settings().expiry, fresh_id);
-        accepted.0.add_as(accepted.1, 1);
-        match self.enter_waiting(stage, envelope, wait) {
+        match self.enter_waiting(stage, tally, envelope, wait) {
             Ok(()) => Ok(()),
             Err((refusal, envelope)) => {
-                accepted.0.subtract(1);
                 if wait != Wait::Elsewhere || refusal != Refusal::Full {
                     stage.meters().refused.add(1);
                 }
@@ -91,12 +91,13 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn enter_waiting(
         &self,
         stage: &Arc<Stage<P>>,
+        tally: Tally<'_>,
         envelope: Envelope<P>,
         wait: Wait,
     ) -> Result<(), (Refusal, Envelope<P>)> {
-        match stage.try_enter(self, envelope) {
+        match stage.try_enter(self, tally, envelope) {
             Ok(()) => Ok(()),
-            Err((refusal, envelope)) => self.enter_full(stage, refusal, envelope, wait),
+            Err((refusal, envelope)) => self.enter_full(stage, tally, refusal, envelope, wait),
         }
     }
 
@@ -140,14 +141,15 @@ impl<P: Send + 'static> Core<P> {
     fn enter_full(
         &self,
         stage: &Arc<Stage<P>>,
+        tally: Tally<'_>,
         refusal: Refusal,
         envelope: Envelope<P>,
         wait: Wait,
     ) -> Result<(), (Refusal, Envelope<P>)> {
-        let enter = |envelope| stage.try_enter(self, envelope);
+        let enter = |envelope| stage.try_enter(self, tally, envelope);
         match self.wait_for_room(stage, refusal, envelope, wait, enter) {
             Err((Refusal::Full, envelope)) if stage.settings().on_full == OnFull::DropOldest => {
-                self.displace(stage, envelope)
+                self.displace(stage, tally, envelope)
             }
             ended => ended,
         }
@@ -158,19 +160,20 @@ impl<P: Send + 'static> Core<P> {
     fn displace(
         &self,
         stage: &Arc<Stage<P>>,
+        tally: Tally<'_>,
         mut envelope: Envelope<P>,
     ) -> Result<(), (Refusal, Envelope<P>)> {
         for _ in 0..=2 * stage.settings().capacity {
             if stage.has_waiting_hops() || !stage.drop_oldest(self) {
                 break;
             }
-            match stage.try_enter(self, envelope) {
+            match stage.try_enter(self, tally, envelope) {
                 Ok(()) => return Ok(()),
                 Err((Refusal::Full, back)) => envelope = back,
                 Err(refused) => return Err(refused),
             }
         }
-        stage.try_enter(self, envelope)
+        stage.try_enter(self, tally, envelope)
     }
 
     /// Waits for room for `item` on this thread, as far as it may: spins, yields, then parks in
@@ -207,16 +210,18 @@ impl<P: Send + 'static> Core<P> {
             }
         }
         let parker = Arc::new(Parker::new());
-        let mut woken = true;
+        let mut slept = 0;
         loop {
             let number = stage.join_publishers(Wake::Thread(Arc::clone(&parker)));
             let tried = enter(item);
             let left = deadline.saturating_sub(self.clock().monotonic_ns());
             match tried {
-                // A whole wait without a wake-up ends it too, should the clock stand still.
-                Err((Refusal::Full, back)) if left > 0 && woken => {
+                // What was slept ends it too, should the clock stand still.
+                Err((Refusal::Full, back)) if left > 0 && slept < limit => {
                     item = back;
-                    woken = parker.park(Some(Duration::from_nanos(left)));
+                    let pause = left.min(limit - slept).min(PARK_NS);
+                    let woken = parker.park(Some(Duration::from_nanos(pause)));
+                    slept += if woken { 0 } else { pause };
                     // Whoever took us out of the line gave us a turn: it is used below.
                     stage.leave_publishers(self, number, woken);
                 }

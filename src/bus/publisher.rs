@@ -13,7 +13,7 @@ use super::core::Core;
 use super::error::{BatchError, PublishError};
 use super::publish::Wait;
 use crate::envelope::{Envelope, EnvelopeId, IdGenerator};
-use crate::metrics::counter::Counter;
+use crate::metrics::counter::{Counter, Tally};
 use crate::stage::engine::{Engine as _, StageMap};
 use crate::sync::CachePadded;
 
@@ -117,14 +117,14 @@ impl<P: Send + 'static> Publisher<P> {
     ) -> Result<usize, BatchError<P>> {
         let Self { core, stages, accepted, ids } = self;
         let fresh_id = || ids.next(|| core.clock().wall_ms());
-        core.publish_batch(stages.load(), (accepted, true), fresh_id, envelopes)
+        core.publish_batch(stages.load(), Tally::alone(accepted), fresh_id, envelopes)
     }
 
     #[inline]
     fn enter(&mut self, envelope: Envelope<P>, wait: Wait) -> Result<(), PublishError<P>> {
         let Self { core, stages, accepted, ids } = self;
         let fresh_id = || ids.next(|| core.clock().wall_ms());
-        core.publish(stages.load(), (accepted, true), fresh_id, envelope, wait)
+        core.publish(stages.load(), Tally::alone(accepted), fresh_id, envelope, wait)
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Extras<P> {
     /// How long it may live from its publish; turned into `expires_at` there.
     pub(crate) time_to_live_ns: Option<u64>,
     pub(crate) callback: Option<Callback<P, Settled>>,
+    /// What a completion waits for; it gets the envelope, the callback then does not.
+    pub(crate) tracker: Option<Callback<P, Settled>>,
     /// Set while the envelope is on its way to, or at, a dead-letter stage.
     pub(crate) cause: Option<Box<Cause>>,
     /// How often it was re-driven from the dead letters.
@@ -59,6 +61,7 @@ impl<P> Default for Extras<P> {
             expires_at: None,
             time_to_live_ns: None,
             callback: None,
+            tracker: None,
             cause: None,
             redrives: 0,
         }
@@ -171,7 +174,7 @@ impl<P> Envelope<P> {
 
     /// Asks to be told what becomes of it: `callback` runs exactly once after acceptance, on the
     /// thread that settles the envelope; it gets the envelope back unless that was given up on
-    /// (then it is among the dead letters). It must not block. A panic in it is caught and counted.
+    /// (then it is among the dead letters) or a completion waits for it. It must not block. A panic in it is caught and counted.
     #[must_use]
     pub fn on_settled(
         mut self,
@@ -272,8 +275,12 @@ impl<P> Envelope<P> {
         self.extras.as_deref_mut()
     }
 
-    pub(crate) fn take_callback(&mut self) -> Option<Callback<P, Settled>> {
-        self.extras.as_mut()?.callback.take()
+    /// Takes out whoever wants to know what becomes of it: callback, tracker.
+    pub(crate) fn take_callbacks(&mut self) -> [Option<Callback<P, Settled>>; 2] {
+        match &mut self.extras {
+            Some(extras) => [extras.callback.take(), extras.tracker.take()],
+            None => [None, None],
+        }
     }
 
     /// Makes the next hop the current one, and counts it.
@@ -285,9 +292,7 @@ impl<P> Envelope<P> {
 
     /// Sends it to `route` next, its remaining hops untouched; it counts as being there.
     pub(crate) fn redirect(&mut self, route: Route) {
-        if self.slip.current() != Some(route) {
-            // A slip full to its last place keeps its place instead.
-            let _ = self.slip.push(route);
+        if self.slip.current() != Some(route) && self.slip.push(route).is_ok() {
             self.slip.ratchet();
         }
     }

@@ -13,15 +13,15 @@ impl Counter {
     /// Adds when other threads may add at the same time.
     #[inline]
     pub fn add(&self, count: u64) {
-        // ORDERING: Relaxed: the count publishes nothing else; totals are compared at rest.
-        self.0.fetch_add(count, Ordering::Relaxed);
+        // ORDERING: Release, pairs with `get`: who sees this count sees those made before it.
+        self.0.fetch_add(count, Ordering::Release);
     }
 
     /// Adds when the caller is the only writer.
     #[inline]
     pub fn add_alone(&self, count: u64) {
-        // ORDERING: Relaxed: one writer; readers want a recent value only.
-        self.0.store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+        // ORDERING: Release, as in `add`; the load is of the writer's own value.
+        self.0.store(self.0.load(Ordering::Relaxed) + count, Ordering::Release);
     }
 
     /// Adds, by the cheaper way if `alone`.
@@ -38,14 +38,44 @@ impl Counter {
 
     /// The number now.
     pub fn get(&self) -> u64 {
-        // ORDERING: Relaxed, as in `add`.
-        self.0.load(Ordering::Relaxed)
+        // ORDERING: Acquire, pairs with `add`: what was settled was accepted before.
+        self.0.load(Ordering::Acquire)
     }
 
     /// Overwrites the number: for the few meters that are a last value and not a count.
     pub fn set(&self, value: u64) {
         // ORDERING: Relaxed: a reading for reports.
         self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// The counter of one way in, and whether its user is the only writer.
+#[derive(Debug, Clone, Copy)]
+pub struct Tally<'a> {
+    counter: &'a Counter,
+    alone: bool,
+}
+
+impl<'a> Tally<'a> {
+    /// A counter that others write, too.
+    pub fn shared(counter: &'a Counter) -> Self {
+        Self { counter, alone: false }
+    }
+
+    /// A counter that only its user writes.
+    pub fn alone(counter: &'a Counter) -> Self {
+        Self { counter, alone: true }
+    }
+
+    /// Counts before a push, so that nothing is settled before it is counted.
+    #[inline]
+    pub fn add(self, count: usize) {
+        self.counter.add_as(self.alone, count as u64);
+    }
+
+    /// Takes back what was not pushed after all.
+    pub fn subtract(self, count: usize) {
+        self.counter.subtract(count as u64);
     }
 }
 

@@ -47,6 +47,9 @@ pub enum EmitError {
         /// The stage's bound.
         limit: usize,
     },
+    /// The slip has no hop to go to.
+    #[error("the slip of the emit has no hop left to visit; give it at least one")]
+    EmptySlip,
     /// The slip was made by another bus.
     #[error("the slip belongs to another bus; make it with this bus's `slip`")]
     ForeignSlip,
@@ -150,7 +153,9 @@ impl<P> Context<'_, P> {
     }
 
     /// Publishes another envelope when this attempt succeeds, with an id derived from this one's:
-    /// accepted together with this envelope's settlement, or not at all.
+    /// accepted together with this envelope's settlement, or not at all. It has taken one hop more
+    /// than this one, so circles of emits end at the hop limit. A copy of this envelope's own slip
+    /// leads on to what remains of it.
     ///
     /// # Errors
     /// [`EmitError`] at the stage's bound, or when the slip is of another bus.
@@ -166,9 +171,12 @@ impl<P> Context<'_, P> {
         if self.notebook.emits.len() >= self.emits_max {
             return Err(EmitError::TooMany { limit: self.emits_max });
         }
-        let first = envelope.slip().peek_next().or_else(|| envelope.current());
-        if first.is_some_and(|first| self.is_foreign(first)) {
-            return Err(EmitError::ForeignSlip);
+        let elsewhere = envelope.current().filter(|&at| self.envelope.current() != Some(at));
+        let first = elsewhere.or_else(|| envelope.slip().peek_next());
+        match first {
+            None => return Err(EmitError::EmptySlip),
+            Some(first) if self.is_foreign(first) => return Err(EmitError::ForeignSlip),
+            Some(_) => {}
         }
         self.notebook.emits.push(envelope);
         Ok(())

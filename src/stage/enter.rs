@@ -15,6 +15,7 @@ use crate::coord::attendance::{
 use crate::coord::ticket::Desk;
 use crate::envelope::Envelope;
 use crate::envelope::envelope::{Cause, Settled};
+use crate::metrics::counter::Tally;
 use crate::sync::lock;
 
 /// Why a stage did not take a publish.
@@ -46,7 +47,7 @@ impl Refusal {
 }
 
 impl<P: Send + 'static> Stage<P> {
-    /// P1 to P4 for one envelope.
+    /// P1 to P4 for one envelope, counted between P1 and P2.
     ///
     /// # Errors
     /// The envelope, and why it was refused.
@@ -54,15 +55,18 @@ impl<P: Send + 'static> Stage<P> {
     pub(crate) fn try_enter(
         self: &Arc<Self>,
         engine: &dyn Engine<P>,
+        tally: Tally<'_>,
         envelope: Envelope<P>,
     ) -> Result<(), (Refusal, Envelope<P>)> {
         let word = self.attendance.before_push(); // P1
         if word & REFUSES_PUBLISH != 0 {
             return Err((Refusal::of(word), envelope));
         }
-        match self.queue.push(envelope) {
-            Ok(()) => {} // P2
-            Err(envelope) => return Err((Refusal::Full, envelope)),
+        tally.add(1);
+        if let Err(envelope) = self.queue.push(envelope) {
+            // P2
+            tally.subtract(1);
+            return Err((Refusal::Full, envelope));
         }
         self.after_push(engine);
         Ok(())
@@ -75,13 +79,19 @@ impl<P: Send + 'static> Stage<P> {
     pub(crate) fn try_enter_block(
         self: &Arc<Self>,
         engine: &dyn Engine<P>,
+        tally: Tally<'_>,
         block: Block<P>,
     ) -> Result<(), (Refusal, Block<P>)> {
         let word = self.attendance.before_push();
         if word & REFUSES_PUBLISH != 0 {
             return Err((Refusal::of(word), block));
         }
-        self.queue.push_block(block).map_err(|block| (Refusal::Full, block))?;
+        let count = block.len();
+        tally.add(count);
+        if let Err(block) = self.queue.push_block(block) {
+            tally.subtract(count);
+            return Err((Refusal::Full, block));
+        }
         self.after_push(engine);
         Ok(())
     }
@@ -138,17 +148,18 @@ impl<P: Send + 'static> Stage<P> {
         if self.attendance.has(HOPS_WAIT) {
             return false;
         }
-        let Some(victim) = self.queue.pop_one() else {
-            return false;
-        };
+        let victims = self.queue.displace();
         // We freed a slot, so a hop that came to wait is placed by us; and what we put on the side
         // list may have been in no place when the last permit holder looked.
         self.after_pop(engine);
         self.after_push(engine);
         let desk = Desk::outside(&**engine.scheduler());
-        self.meters.dropped.add(1);
-        engine.settle(&desk, victim, Settled::Dropped);
-        true
+        let any = !victims.is_empty();
+        for victim in victims {
+            self.meters.dropped.add(1);
+            engine.settle(&desk, victim, Settled::Dropped);
+        }
+        any
     }
 
     /// Registers a publisher that waits for room; the caller tries once more after this.

@@ -124,6 +124,7 @@ impl<P: Send + 'static> Stage<P> {
                 }
             }
         }
+        room.placed += placed as u64;
         let line_is_empty = room.hops.is_empty();
         if line_is_empty {
             self.attendance.clear(HOPS_WAIT);
@@ -141,7 +142,7 @@ impl<P: Send + 'static> Stage<P> {
     /// Looks at the line after `hop_timeout`: when nothing left the ring in that time and the
     /// stage was not paused, those who waited that long are given up.
     fn watch_line(self: &Arc<Self>, engine: &dyn Engine<P>, desk: &Desk<'_>) {
-        let left = self.meters.hot.started.get();
+        let placed = lock(&self.room).placed;
         let stage = Arc::downgrade(self);
         let timeout = nanoseconds(self.settings.hop_timeout);
         let deadline = engine.clock().monotonic_ns().saturating_add(timeout);
@@ -149,21 +150,22 @@ impl<P: Send + 'static> Stage<P> {
             deadline,
             Box::new(move || {
                 if let Some(stage) = stage.upgrade() {
-                    stage.line_is_due(left, timeout);
+                    stage.line_is_due(placed, timeout);
                 }
             }),
         );
     }
 
-    fn line_is_due(self: &Arc<Self>, left_before: u64, timeout: u64) {
+    fn line_is_due(self: &Arc<Self>, placed_before: u64, timeout: u64) {
         let engine = &*self.engine;
         let desk = Desk::outside(&**engine.scheduler());
-        let stuck = self.meters.hot.started.get() == left_before && !self.attendance.has(PAUSED);
         let now = engine.clock().monotonic_ns();
         let mut room = lock(&self.room);
+        let stuck = room.placed == placed_before && !self.attendance.has(PAUSED);
+        let resumed_at = room.resumed_at;
+        let is_due = |hop: &WaitingHop<P>| hop.since.max(resumed_at).saturating_add(timeout) <= now;
         let mut due = Vec::new();
-        while stuck && room.hops.front().is_some_and(|hop| hop.since.saturating_add(timeout) <= now)
-        {
+        while stuck && room.hops.front().is_some_and(is_due) {
             due.extend(room.hops.pop_front());
         }
         let again = !room.hops.is_empty();

@@ -29,7 +29,7 @@ use crate::metrics::StageSnapshot;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
-use handler::Handler;
+use handler::{Handler, guarded};
 use meters::StageMeters;
 use queue::Queue;
 use room::{Hold, Room};
@@ -119,7 +119,9 @@ impl<P: Send + 'static> Stage<P> {
     /// Looks once, as the release function does, and queues a ticket if nobody would come by.
     pub(crate) fn look(self: &Arc<Self>, scheduler: &dyn Scheduler) {
         if self.has_work() && self.attendance.try_attend() {
-            self.note_awake();
+            if self.attendance.used() == 1 {
+                self.note_awake();
+            }
             scheduler.post(Ticket::new(Arc::clone(self) as Arc<dyn Task>));
         }
     }
@@ -144,6 +146,9 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Clears bits of the state word, and takes up the work that was held.
     pub(crate) fn unmark(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+        if self.attendance.has(attendance::PAUSED) {
+            lock(&self.room).resumed_at = engine.clock().monotonic_ns();
+        }
         self.attendance.clear(bits);
         self.look(&**engine.scheduler());
     }
@@ -273,6 +278,16 @@ impl<P: Send + 'static> Task for Stage<P> {
             self.attendance.set(SLOW);
             self.look(scheduler);
         }
+    }
+}
+
+impl<P> Drop for Stage<P> {
+    /// What a handler owns is foreign code to drop, and whoever lets go of the last view of a closed
+    /// stage may be in another stage's turn.
+    fn drop(&mut self) {
+        let handler = self.handler.take();
+        // Nobody is left to be told of a panic.
+        let _ = guarded(|| drop(handler));
     }
 }
 

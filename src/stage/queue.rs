@@ -1,7 +1,8 @@
 //! Where envelopes wait: the ring, and the side list for the rest of an opened block.
 //!
 //! Bounds: single envelopes by the ring's slots, with no counter; envelopes in blocks by credits
-//! (`capacity` of them), touched on the batch path alone; the side list by one block per permit.
+//! (`capacity` of them), touched on the batch path alone; the side list by one block per permit, and where
+//! `DropOldest` moves slots to it by `capacity`.
 //! Order: the side list is older than the ring, so it is taken first.
 
 use std::collections::VecDeque;
@@ -78,6 +79,16 @@ impl<P> Queue<P> {
         {
             return Some(Slot::One(envelope));
         }
+        let slot = self.pop_ring()?;
+        if self.has_side() {
+            // Someone took an older slot and put it on the side list meanwhile.
+            return self.queue_behind_side(slot);
+        }
+        Some(slot)
+    }
+
+    #[inline(always)]
+    fn pop_ring(&self) -> Option<Slot<P>> {
         let slot = self.ring.pop()?;
         if let Slot::Block(block) = &slot {
             // ORDERING: Relaxed: a count for reports.
@@ -87,6 +98,34 @@ impl<P> Queue<P> {
             self.credits.fetch_add(block.len(), Ordering::SeqCst);
         }
         Some(slot)
+    }
+
+    /// Puts a slot behind the side list and takes the front of that.
+    #[cold]
+    fn queue_behind_side(&self, slot: Slot<P>) -> Option<Slot<P>> {
+        let mut side = lock(&self.side);
+        extend(&mut side, slot);
+        let first = side.pop_front();
+        self.note_side(&side);
+        first.map(Slot::One)
+    }
+
+    /// Makes room: the envelopes of the oldest slot join the side list, and the oldest of all is
+    /// taken out; more of them while the side list is longer than the ring.
+    pub(crate) fn displace(&self) -> Vec<Envelope<P>> {
+        let mut side = lock(&self.side);
+        // ORDERING: SeqCst, before the pop; pairs with the second look in `pop`: who takes a
+        // younger slot after this waits for us and queues behind.
+        self.side_len.store(side.len().max(1), Ordering::SeqCst);
+        if let Some(slot) = self.pop_ring() {
+            extend(&mut side, slot);
+        }
+        let mut victims: Vec<_> = side.pop_front().into_iter().collect();
+        while side.len() > self.ring.capacity() {
+            victims.extend(side.pop_front());
+        }
+        self.note_side(&side);
+        victims
     }
 
     /// Takes the oldest single envelope; the rest of an opened block goes to the side list.
@@ -110,6 +149,10 @@ impl<P> Queue<P> {
         while let Some(envelope) = rest.pop_back() {
             side.push_front(envelope);
         }
+        self.note_side(&side);
+    }
+
+    fn note_side(&self, side: &VecDeque<Envelope<P>>) {
         // ORDERING: SeqCst, pairs with `has_side`: a releaser that looks after this sees it.
         self.side_len.store(side.len(), Ordering::SeqCst);
     }
@@ -124,8 +167,7 @@ impl<P> Queue<P> {
     fn pop_side(&self) -> Option<Envelope<P>> {
         let mut side = lock(&self.side);
         let envelope = side.pop_front();
-        // ORDERING: SeqCst, pairs with `has_side`.
-        self.side_len.store(side.len(), Ordering::SeqCst);
+        self.note_side(&side);
         envelope
     }
 
@@ -160,5 +202,13 @@ impl<P> Queue<P> {
         self.credits
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(count))
             .is_ok()
+    }
+}
+
+/// Adds the envelopes of a slot, in order.
+fn extend<P>(side: &mut VecDeque<Envelope<P>>, slot: Slot<P>) {
+    match slot {
+        Slot::One(envelope) => side.push_back(envelope),
+        Slot::Block(block) => side.extend(block),
     }
 }

@@ -44,7 +44,7 @@ pub enum Retry {
     Delayed {
         /// The pause after the first failure. More than zero.
         first: Duration,
-        /// The longest pause. At least `first`.
+        /// The longest pause. At least `first`, at most 1 day.
         max: Duration,
         /// The spread, 0 to 1.
         jitter: f64,
@@ -111,6 +111,9 @@ impl Default for StageSettings {
     }
 }
 
+/// The longest wait that can be set.
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// A setting that is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` is {value}; it must be {must}")]
@@ -147,15 +150,14 @@ impl StageSettings {
         demand((1..=1 << 16).contains(&self.batch), "batch", self.batch, "1 to 65536")?;
         demand((1..=255).contains(&self.attempts), "attempts", self.attempts, "1 to 255")?;
         demand(self.emits <= 1 << 16, "emits", self.emits, "0 to 65536")?;
-        let day = Duration::from_secs(86_400);
         demand(
-            (Duration::from_millis(1)..=day).contains(&self.hop_timeout),
+            (Duration::from_millis(1)..=DAY).contains(&self.hop_timeout),
             "hop_timeout",
             self.hop_timeout,
             "1 ms to 1 day",
         )?;
         if let OnFull::Block(wait) = self.on_full {
-            demand(wait <= day, "on_full", wait, "a wait of at most 1 day")?;
+            demand(wait <= DAY, "on_full", wait, "a wait of at most 1 day")?;
         }
         if let Some(expiry) = self.expiry {
             demand(!expiry.is_zero(), "expiry", expiry, "more than zero")?;
@@ -169,6 +171,7 @@ impl StageSettings {
         };
         demand(!first.is_zero(), "retry", first, "a first pause of more than zero")?;
         demand(max >= first, "retry", max, "a longest pause of at least the first one")?;
+        demand(max <= DAY, "retry", max, "a longest pause of at most 1 day")?;
         demand((0.0..=1.0).contains(&jitter), "retry", jitter, "a jitter of 0 to 1")
     }
 }

@@ -78,7 +78,7 @@ impl<P: Send + 'static> Turn<'_, P> {
         };
         let outcome = guarded(|| handle(&mut context));
         if timed {
-            self.end_timing(stage, envelope, start, 1);
+            self.end_timing(stage, envelope, start);
         }
         flatten(outcome)
     }
@@ -103,9 +103,12 @@ impl<P: Send + 'static> Turn<'_, P> {
         };
         let outcome = guarded(|| handle(&mut whole));
         if timed {
-            let count = batch.len() as u64;
-            for envelope in batch.iter_mut() {
-                self.end_timing(stage, envelope, start, count);
+            let elapsed = self.engine.clock().monotonic_ns().saturating_sub(start);
+            stage.meters.learn(elapsed);
+            let share = elapsed / batch.len() as u64;
+            for envelope in batch.iter_mut().filter(|envelope| envelope.is_metered()) {
+                stage.meters.service.record(share);
+                envelope.set_stamp(start + elapsed);
             }
         }
         flatten(outcome)
@@ -123,9 +126,9 @@ impl<P: Send + 'static> Turn<'_, P> {
     }
 
     #[cold]
-    fn end_timing(&self, stage: &Stage<P>, envelope: &mut Envelope<P>, start: u64, shared: u64) {
+    fn end_timing(&self, stage: &Stage<P>, envelope: &mut Envelope<P>, start: u64) {
         let now = self.engine.clock().monotonic_ns();
-        let service = now.saturating_sub(start) / shared;
+        let service = now.saturating_sub(start);
         stage.meters.learn(service);
         if envelope.is_metered() {
             stage.meters.service.record(service);
@@ -202,7 +205,7 @@ impl<P: Send + 'static> Turn<'_, P> {
     pub(super) fn carry_out(
         &mut self,
         stage: &Arc<Stage<P>>,
-        mut envelope: Envelope<P>,
+        envelope: Envelope<P>,
         verdict: Verdict,
     ) {
         match verdict {
@@ -214,16 +217,27 @@ impl<P: Send + 'static> Turn<'_, P> {
                     Some(target) => {
                         collect(&mut scratch.out, &mut scratch.spare, target, envelope).arrive();
                     }
-                    None => {
-                        envelope.arrive();
-                        self.give_up(stage, envelope, Cause::NoRoute);
-                    }
+                    None => self.go_to_newer(stage, envelope, next),
                 }
             }
             Verdict::End => self.end(stage, envelope),
             Verdict::Delay => stage.delay(self.engine, envelope),
             Verdict::GiveUp(cause) => self.give_up(stage, envelope, cause),
             Verdict::Retry => self.scratch.hand.push_front(envelope),
+        }
+    }
+
+    /// Sends an envelope to a stage that the turn's view does not have: opened meanwhile, or not
+    /// there.
+    #[cold]
+    fn go_to_newer(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, next: Route) {
+        envelope.arrive();
+        match self.find(next) {
+            Some(target) => {
+                let scratch = &mut *self.scratch;
+                collect(&mut scratch.out, &mut scratch.spare, &target, envelope);
+            }
+            None => self.give_up(stage, envelope, Cause::NoRoute),
         }
     }
 
@@ -266,18 +280,24 @@ impl<P: Send + 'static> Turn<'_, P> {
         for (ordinal, mut emit) in emits.drain(..).enumerate() {
             let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
             self.engine.accept_emit(self.desk, envelope, ordinal, &mut emit);
-            self.send_emit(emit);
+            self.send_emit(envelope.current(), emit);
         }
         self.scratch.notebooks[notebook].emits = emits;
     }
 
-    fn send_emit(&mut self, mut emit: Envelope<P>) {
+    /// Sends an emit on its way. A slip that stands at the stage that emits is a copy of its own:
+    /// the emit goes on to what remains of it.
+    fn send_emit(&mut self, here: Option<Route>, mut emit: Envelope<P>) {
         let slip = emit.slip_mut();
-        let next = if slip.is_at_stage() { slip.current() } else { slip.ratchet() };
-        let scratch = &mut *self.scratch;
-        match next.and_then(|next| scratch.map.get(next)) {
+        let stands_elsewhere = slip.is_at_stage() && slip.current() != here;
+        let next = if stands_elsewhere { slip.current() } else { slip.ratchet() };
+        if emit.hops() > self.engine.hop_limit() {
+            return self.engine.bury(self.desk, emit, Cause::HopLimit, "");
+        }
+        match next.and_then(|next| self.find(next)) {
             Some(target) => {
-                collect(&mut scratch.out, &mut scratch.spare, target, emit);
+                let scratch = &mut *self.scratch;
+                collect(&mut scratch.out, &mut scratch.spare, &target, emit);
             }
             None => self.engine.bury(self.desk, emit, Cause::NoRoute, ""),
         }
@@ -286,11 +306,11 @@ impl<P: Send + 'static> Turn<'_, P> {
     /// Gives an envelope up: to the stage's dead-letter stage, or among the bus's dead letters.
     #[cold]
     fn give_up(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, cause: Cause) {
-        let scratch = &mut *self.scratch;
         let target = stage
             .dead_letter
             .filter(|_| envelope.hops() < self.engine.hop_limit())
-            .and_then(|route| Some((route, scratch.map.get(route)?)));
+            .and_then(|route| Some((route, self.find(route)?)));
+        let scratch = &mut *self.scratch;
         let Some((route, target)) = target else {
             stage.meters.dead.add(1);
             return self.engine.bury(self.desk, envelope, cause, &stage.name);
@@ -303,6 +323,6 @@ impl<P: Send + 'static> Turn<'_, P> {
         if slip.push(route).is_ok() {
             slip.ratchet();
         }
-        collect(&mut scratch.out, &mut scratch.spare, target, envelope);
+        collect(&mut scratch.out, &mut scratch.spare, &target, envelope);
     }
 }

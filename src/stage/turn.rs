@@ -24,7 +24,7 @@ use super::room::Hold;
 use super::settle::{Failed, Verdict};
 use crate::coord::attendance::{CLOSED, HOPS_WAIT, PAUSED, SLOW};
 use crate::coord::ticket::{Desk, Task, Ticket, Turned};
-use crate::envelope::{Envelope, Settled};
+use crate::envelope::{Envelope, Route, Settled};
 
 /// Runs one turn. The permit behind `ticket` is held.
 pub(crate) fn turn<P: Send + 'static>(
@@ -165,6 +165,9 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             self.desk.scheduler.working_on(self.desk.worker, task);
         }
         let fast = stage.meters.is_fast();
+        if !fast && !stage.is_alone() && !stage.attendance.has(SLOW) {
+            stage.attendance.set(SLOW);
+        }
         match &handler.0 {
             Kind::Each(_) => self.drain_each(stage, fast),
             Kind::Batch(_) => self.drain_batch(stage, fast),
@@ -281,6 +284,9 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
                 return;
             }
             self.budget -= count;
+            if !fast {
+                self.call_for_help(stage);
+            }
             let outcome = self.attempt_batch(stage, &mut batch);
             let mut again = Block::new();
             for (index, mut envelope) in batch.drain(..).enumerate() {
@@ -370,6 +376,8 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     }
 
     fn hop(&mut self, stage: &Arc<Stage<P>>, target: &Arc<Stage<P>>, mut block: Block<P>) {
+        let reopened = if target.attendance.has(CLOSED) { self.find(target.route) } else { None };
+        let target = reopened.as_ref().unwrap_or(target);
         let (engine, hold) = (self.engine, &mut self.hold);
         target.enter_hops(engine, self.desk, &mut block, &mut || {
             // Our own clone keeps the permit here until what is in hand has been put back.
@@ -380,6 +388,13 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             block = engine.empty_block();
         }
         self.scratch.spare.push(block);
+    }
+
+    /// The stage behind a route as of now: the turn's own view may be older than the stage.
+    #[cold]
+    pub(super) fn find(&mut self, route: Route) -> Option<Arc<Stage<P>>> {
+        self.engine.refresh(&mut self.scratch.map);
+        self.scratch.map.get(route).cloned()
     }
 
     /// Takes the permit of a stage that is idle and empty. When it turns out not to be empty, the

@@ -11,7 +11,7 @@ use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
-use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, yield_now};
+use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, try_lock, yield_now};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
@@ -93,7 +93,10 @@ impl Pool {
         if is_in_turn() {
             return 0;
         }
-        let mut worker = lock(caller);
+        // Held while handlers run: whoever comes meanwhile has nothing to do here.
+        let Some(mut worker) = try_lock(caller) else {
+            return 0;
+        };
         for _ in 0..=worker.tickets() {
             if let Step::Worked(taken) = worker.step() {
                 return taken;
@@ -189,6 +192,7 @@ fn work(shared: &Shared, mut worker: Worker, idle: Idle) {
             lull.end();
         }
     }
+    worker.leave();
 }
 
 /// How long a worker has found nothing.

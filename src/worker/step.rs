@@ -17,10 +17,13 @@ use super::shared::Shared;
 use crate::coord::on_worker::InTurn;
 use crate::coord::ticket::{Desk, Task, Ticket, Turned};
 use crate::coord::timers::NEVER;
-use crate::sync::{Ordering, lock};
+use crate::sync::{Ordering, SMALL, lock};
 
 /// How long the sentinel waits before it looks for a worker that stands still.
 pub const SENTINEL_NS: u64 = 10_000_000;
+
+/// Steps between two readings of the clock by a worker that may have to look after others.
+const LOOK_EVERY: u32 = 16;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,10 @@ pub struct Worker {
     shared: Arc<Shared>,
     index: usize,
     is_sentinel: bool,
+    /// Steps taken, wrapping.
+    steps: u32,
+    /// When it looks after the others next, in monotonic nanoseconds.
+    next_look: u64,
     /// The turn counters as the sentinel saw them last.
     seen: Vec<u64>,
 }
@@ -55,7 +62,7 @@ pub struct Worker {
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
         let seen = vec![0; shared.seats.len()];
-        Self { shared, index, is_sentinel: false, seen }
+        Self { shared, index, is_sentinel: false, steps: 0, next_look: 0, seen }
     }
 
     /// Tickets in the own queue.
@@ -65,10 +72,25 @@ impl Worker {
 
     /// One turn.
     pub fn step(&mut self) -> Step {
+        self.look_around();
         self.run_due();
         match self.shared.seats[self.index].queue.pop() {
             Some(ticket) => self.run(ticket),
             None => Step::Empty,
+        }
+    }
+
+    /// Now and then looks after the others, busy or not: a worker that always finds work neither
+    /// steals nor parks, and must not leave what waits behind a stuck one for ever.
+    fn look_around(&mut self) {
+        self.steps = self.steps.wrapping_add(1);
+        if SMALL || self.shared.seats.len() == 1 || !self.steps.is_multiple_of(LOOK_EVERY) {
+            return;
+        }
+        let now = self.shared.clock.monotonic_ns();
+        if now >= self.next_look {
+            self.next_look = now + SENTINEL_NS;
+            self.look_after_others();
         }
     }
 
@@ -86,9 +108,15 @@ impl Worker {
             return;
         }
         let now = self.shared.clock.monotonic_ns();
+        let turns = &self.shared.seats[self.index].turns;
         while let Some(action) = self.shared.timers.pop_due(now) {
-            let _inside = InTurn::begin();
+            // Like a turn: it may call foreign code and get stuck there.
+            // ORDERING: SeqCst on both, pairs with `Seat::is_in_turn`.
+            turns.fetch_add(1, Ordering::SeqCst);
+            let inside = InTurn::begin();
             action();
+            drop(inside);
+            turns.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -189,9 +217,14 @@ impl Worker {
     /// Takes the sentinel's post if it is vacant and needed; how long to wait then.
     fn watch(&mut self) -> Option<Duration> {
         let shared = &*self.shared;
+        if !shared.sleep.try_become_sentinel(self.index) {
+            return None;
+        }
+        // Read only now: whoever sets an earlier timer after this finds the post taken, and wakes us.
         let all_parked = shared.sleep.parked() as usize == shared.seats.len();
         let next = shared.timers.next();
-        if (all_parked && next == NEVER) || !shared.sleep.try_become_sentinel(self.index) {
+        if all_parked && next == NEVER {
+            shared.sleep.resign_sentinel();
             return None;
         }
         self.is_sentinel = true;
@@ -243,6 +276,11 @@ impl Worker {
                 seat_steal(&shared, self.index, ticket);
             }
         }
+    }
+
+    /// Lets go of all tickets: the pool has stopped.
+    pub fn leave(&mut self) {
+        while self.shared.seats[self.index].queue.pop().is_some() {}
     }
 
     /// Parks as told by [`settle_down`](Self::settle_down).

@@ -428,3 +428,62 @@ fn an_asynchronous_publish_that_waits_is_not_counted_as_refused() {
     run(&bus);
     assert_eq!(drained(&bus).completed, 2);
 }
+
+#[test]
+fn a_tracked_publish_that_is_refused_comes_back_as_it_was_given() {
+    let (bus, _clock) = virtual_time::<u64>();
+    let settings = StageSettings { on_full: OnFull::Reject, ..room_for(1) };
+    bus.add_stage("a", settings, |_| Ok(())).unwrap();
+    let told = Log::new();
+    let log = told.clone();
+    bus.publish(to(&bus, 0, &["a"])).unwrap();
+    let mut envelope =
+        to(&bus, 1, &["a"]).on_settled(move |end, back| log.add((end, back.is_some())));
+    for _ in 0..100_000 {
+        envelope = *bus.publish_tracked(envelope).unwrap_err().envelope;
+    }
+    run(&bus);
+    let mut completion = bus.publish_tracked(envelope).unwrap();
+    run(&bus);
+    assert_eq!(told.take(), [(Settled::Completed, false)]);
+    assert!(matches!(completion.poll_now(), Some((Settled::Completed, Some(_)))));
+    drained(&bus);
+}
+
+#[test]
+fn a_stage_paused_by_name_stays_so_when_the_bus_resumes() {
+    let (bus, _clock) = virtual_time::<u64>();
+    bus.add_stage("a", room_for(8), |_| Ok(())).unwrap();
+    bus.publish(to(&bus, 0, &["a"])).unwrap();
+    bus.pause_stage("a").unwrap();
+    bus.pause();
+    bus.resume_stage("a").unwrap();
+    assert_eq!(bus.turn(), 0, "the bus is paused");
+    bus.pause_stage("a").unwrap();
+    bus.resume();
+    assert_eq!(bus.turn(), 0, "the stage is paused");
+    bus.resume_stage("a").unwrap();
+    run(&bus);
+    assert_eq!(drained(&bus).completed, 1);
+}
+
+#[test]
+fn a_bus_dropped_inside_a_turn_tells_everyone() {
+    let (outer, _clock) = virtual_time::<u64>();
+    let told = Log::new();
+    let log = told.clone();
+    outer
+        .add_stage("a", room_for(8), move |_| {
+            let (inner, _clock) = virtual_time::<u64>();
+            inner.add_stage("b", room_for(8), |_| Ok(()))?;
+            let log = log.clone();
+            let envelope = to(&inner, 1, &["b"]).on_settled(move |end, _| log.add(end));
+            inner.publish(envelope).map_err(|refused| Failure::new(refused.to_string()))?;
+            Ok(())
+        })
+        .unwrap();
+    outer.publish(to(&outer, 0, &["a"])).unwrap();
+    run(&outer);
+    assert_eq!(told.take(), [Settled::Undelivered]);
+    drained(&outer);
+}

@@ -194,8 +194,9 @@ fn a7_panic_in_a_destructor_at_every_end_is_counted() {
         .unwrap();
     let drops = StageSettings { on_full: OnFull::DropOldest, ..room_for(1) };
     bus.add_stage("drops", drops, |_| Ok(())).unwrap();
-    bus.add_stage("emits", room_for(8), |context| {
-        context.emit(Bomb { armed: true }, waystage::Slip::new())?;
+    let slip = bus.slip(["works"]).unwrap();
+    bus.add_stage("emits", room_for(8), move |context| {
+        context.emit(Bomb { armed: true }, slip.clone())?;
         Err(Failure::new("its emit is dropped"))
     })
     .unwrap();

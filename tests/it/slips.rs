@@ -246,3 +246,53 @@ fn a_huge_number_of_permits_and_the_largest_ring_work() {
     run(&bus);
     assert_eq!(drained(&bus).completed, 1);
 }
+
+#[test]
+fn a22_a_copy_of_the_own_slip_leads_on_and_circles_of_emits_end() {
+    let (bus, _clock) = virtual_time::<u64>();
+    let trail = Log::new();
+    recorder(&bus, "end", &trail);
+    bus.add_stage("copies", room_for(8), |context| {
+        context.emit(7, context.envelope().slip().clone())?;
+        Ok(())
+    })
+    .unwrap();
+    let circle = bus.slip(["circle"]).unwrap();
+    bus.add_stage("circle", room_for(8), move |context| {
+        assert_eq!(context.emit(1, Slip::new()), Err(EmitError::EmptySlip));
+        context.emit(1, circle.clone())?;
+        Ok(())
+    })
+    .unwrap();
+    bus.publish(to(&bus, 1, &["copies", "end"])).unwrap();
+    run(&bus);
+    assert_eq!(trail.len(), 2, "the original and its copy");
+    bus.publish(to(&bus, 1, &["circle"])).unwrap();
+    run(&bus);
+    assert_eq!(bus.dead_letters()[0].cause, Cause::HopLimit);
+    assert!(drained(&bus).holds());
+}
+
+#[test]
+fn a22_a_stage_opened_while_a_turn_runs_is_found_by_that_turn() {
+    let (bus, _clock) = virtual_time::<u64>();
+    let bus = std::sync::Arc::new(bus);
+    let (inner, late) = (std::sync::Arc::downgrade(&bus), bus.route("late").unwrap());
+    bus.add_stage("a", room_for(8), move |context| {
+        if let Some(bus) = inner.upgrade() {
+            // The second time it is closed and opened again within the turn.
+            let _ = bus.close_stage("late");
+            bus.add_stage("late", room_for(8), |_| Ok(()))?;
+        }
+        context.push(late)?;
+        Ok(())
+    })
+    .unwrap();
+    for number in 0..2 {
+        bus.publish(to(&bus, number, &["a"])).unwrap();
+    }
+    run(&bus);
+    let books = bus.shutdown(std::time::Duration::from_secs(5)).conservation;
+    assert!(books.completed >= 1 && books.holds(), "{books:?}");
+    assert_eq!(bus.dead_letters().iter().filter(|l| l.cause == Cause::NoRoute).count(), 0);
+}

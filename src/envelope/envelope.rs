@@ -174,7 +174,8 @@ impl<P> Envelope<P> {
 
     /// Asks to be told what becomes of it: `callback` runs exactly once after acceptance, on the
     /// thread that settles the envelope; it gets the envelope back unless that was given up on
-    /// (then it is among the dead letters) or a completion waits for it. It must not block. A panic in it is caught and counted.
+    /// (then it is among the dead letters) or a completion waits for it. It must not block. A panic
+    /// in it is caught and counted.
     #[must_use]
     pub fn on_settled(
         mut self,

@@ -282,8 +282,8 @@ impl<P: Send + 'static> Task for Stage<P> {
 }
 
 impl<P> Drop for Stage<P> {
-    /// What a handler owns is foreign code to drop, and whoever lets go of the last view of a closed
-    /// stage may be in another stage's turn.
+    /// What a handler owns is foreign code to drop, and whoever lets go of the last view of a
+    /// closed stage may be in another stage's turn.
     fn drop(&mut self) {
         let handler = self.handler.take();
         // Nobody is left to be told of a panic.

@@ -1,8 +1,8 @@
 //! Where envelopes wait: the ring, and the side list for the rest of an opened block.
 //!
 //! Bounds: single envelopes by the ring's slots, with no counter; envelopes in blocks by credits
-//! (`capacity` of them), touched on the batch path alone; the side list by one block per permit, and where
-//! `DropOldest` moves slots to it by `capacity`.
+//! (`capacity` of them), touched on the batch path alone; the side list by one block per permit,
+//! and where `DropOldest` moves slots to it by `capacity`.
 //! Order: the side list is older than the ring, so it is taken first.
 
 use std::collections::VecDeque;

@@ -220,7 +220,7 @@ impl Worker {
         if !shared.sleep.try_become_sentinel(self.index) {
             return None;
         }
-        // Read only now: whoever sets an earlier timer after this finds the post taken, and wakes us.
+        // Read only now: whoever sets an earlier timer after this finds the post taken, wakes us.
         let all_parked = shared.sleep.parked() as usize == shared.seats.len();
         let next = shared.timers.next();
         if all_parked && next == NEVER {

@@ -73,7 +73,7 @@ pub struct StageSnapshot {
     pub delayed: u64,
     /// Envelopes taken up by a worker and not finished.
     pub in_flight: u64,
-    /// Envelopes that came in: handled, being handled, waiting.
+    /// Envelopes that came in: handled, being handled, waiting (dropped ones no more).
     pub entered: u64,
     /// Envelopes handled with success.
     pub done: u64,
@@ -109,7 +109,7 @@ pub struct StageSnapshot {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerSnapshot {
-    /// Turns that found work.
+    /// Turns it began, those that found nothing included.
     pub turns: u64,
     /// Times it parked.
     pub parks: u64,
@@ -125,7 +125,7 @@ pub struct WorkerSnapshot {
 pub struct Snapshot {
     /// The books.
     pub conservation: Conservation,
-    /// Its stages, in the order they were added.
+    /// Its open stages, in the order their names first came up.
     pub stages: Vec<StageSnapshot>,
     /// The workers of its pool.
     pub workers: Vec<WorkerSnapshot>,

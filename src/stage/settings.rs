@@ -86,8 +86,8 @@ pub struct StageSettings {
     /// How long a hop into this stage waits for room while nothing leaves it. 1 ms to 1 day;
     /// default 5 seconds.
     pub hop_timeout: Duration,
-    /// How long an envelope without a time to live of its own may wait before it is handled,
-    /// counted from its publish here. Default: no limit.
+    /// How long an envelope published here without a time to live of its own may live, its later
+    /// stages included: where it is not handled in time it expires. Default: no limit.
     pub expiry: Option<Duration>,
     /// Envelopes one attempt may emit. 0 to 65,536; default 1,024.
     pub emits: usize,

@@ -93,6 +93,9 @@ pub(crate) fn guarded<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(body)).map_err(describe)
 }
 
+/// How often what a panic carries may panic again when dropped.
+const PANICS_MAX: usize = 8;
+
 #[cold]
 fn describe(panic: Box<dyn Any + Send>) -> String {
     let words = if let Some(text) = panic.downcast_ref::<&'static str>() {
@@ -102,9 +105,15 @@ fn describe(panic: Box<dyn Any + Send>) -> String {
     } else {
         "a panic without words".to_owned()
     };
-    // The payload of a panic may itself panic when dropped.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        Box::leak(second);
+    // The payload of a panic may itself panic when dropped, and so may what comes of that.
+    let mut panic = Some(panic);
+    for _ in 0..PANICS_MAX {
+        let Some(payload) = panic.take() else {
+            return words;
+        };
+        panic = catch_unwind(AssertUnwindSafe(|| drop(payload))).err();
     }
+    // One that never ends is left alone.
+    panic.map(Box::leak);
     words
 }

@@ -49,7 +49,8 @@ const RING_BYTES_MAX: usize = 1 << 32;
 /// [`Handle`] or a [`Publisher`]; a bus is a handle itself.
 ///
 /// ```
-/// /// use waystage::{Bus, BusSettings, Envelope, StageSettings};
+/// use std::time::Duration;
+/// use waystage::{Bus, BusSettings, Envelope, StageSettings};
 ///
 /// let bus: Bus<u64> = Bus::start(BusSettings::default())?;
 /// bus.add_stage("double", StageSettings::default(), |context| {

@@ -16,7 +16,7 @@ use super::ledger::{Ledger, Refusal, RefusalKind};
 use super::lines::{Line, Lines};
 use super::locate::id_at;
 use super::options::Rate;
-use super::parse::{fields, row};
+use super::parse::{header, is_json, row};
 use super::record::{Place, Record};
 use super::sources::Source;
 use super::unique::Window;
@@ -203,10 +203,11 @@ impl Input<'_> {
     /// Gives a row its value; false for the header, and for what is refused.
     fn read_row(&mut self, record: &mut Record) -> Result<bool, Halt> {
         let Some(columns) = &self.columns else {
-            let header = fields(&record.text);
-            let header =
-                header.map_err(|words| io::Error::new(io::ErrorKind::InvalidData, words))?;
-            self.columns = Some(header.into());
+            let names = header(&record.text).map_err(|words| {
+                let words = format!("line {}: {words}", record.place.line);
+                io::Error::new(io::ErrorKind::InvalidData, words)
+            })?;
+            self.columns = Some(names.into());
             return Ok(false);
         };
         record.columns = Some(Arc::clone(columns));
@@ -222,12 +223,16 @@ impl Input<'_> {
         Ok(true)
     }
 
-    /// The id of a record, and its own key if it has one; without one, file and line make the id.
+    /// The id of a record, and its own key if it has one; without one, or with an empty one, file
+    /// and line make the id. A number is the same id as a string of its digits.
     fn id_of(&self, record: &Record) -> (EnvelopeId, Option<String>) {
         let own = self.feed.id.as_ref().and_then(|pointer| match &record.value {
             Some(value) => pointer.resolve(value).ok().and_then(Value::as_str).map(str::to_owned),
+            // A wrong row, whose columns nobody knows.
+            None if self.feed.format == Format::Csv => None,
             None => id_at(&record.text, pointer),
         });
+        let own = own.filter(|key| !key.is_empty());
         if let Some(key) = own {
             return (EnvelopeId::from_key(key.as_bytes()), Some(key));
         }
@@ -244,6 +249,9 @@ impl Input<'_> {
         (id, key): (EnvelopeId, Option<String>),
     ) -> Result<(), Halt> {
         let Feed { publisher, slip, ledger, rate, window, .. } = &mut *self.feed;
+        // The id of a record that cannot be read must not stand in the way of one that can.
+        let is_good =
+            window.is_some() && (key.is_none() || record.value.is_some() || is_json(&record.text));
         let due_ns = match rate {
             None => ledger.clock.monotonic_ns(),
             Some(rate) => self.schedule.next(*rate),
@@ -269,7 +277,7 @@ impl Input<'_> {
             Ok(()) => {
                 ledger.sent.fetch_add(1, Ordering::Relaxed);
                 // One that was refused may come again.
-                if let Some(window) = window {
+                if let Some(window) = window.as_mut().filter(|_| is_good) {
                     window.add(id);
                 }
                 Ok(())

@@ -5,6 +5,9 @@ use std::io::{self, BufRead, Read as _};
 /// What is skipped of a refused line at a time.
 const SKIP_BYTES: u64 = 1 << 16;
 
+/// The byte order mark, which is no text.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
@@ -24,13 +27,58 @@ pub struct Lines<R> {
     /// Lines read so far.
     number: u64,
     bytes: u64,
+    /// Whether the last byte of a row was `\r`: a `\n` after it ends no other line.
+    after_return: bool,
     buffer: Vec<u8>,
+}
+
+/// Where in a row of CSV one is. The rules are the parser's: a quote opens only at the start of a
+/// field, two inside quotes are one, and what follows a closing quote is taken as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    /// At the start of a field.
+    Start,
+    /// In a field without quotes, or behind its quotes.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// After a quote between quotes: the closing one, or the first of two.
+    Closing,
+}
+
+impl Quoting {
+    fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Quoted, b'"') => Self::Closing,
+            (Self::Quoted, _) | (Self::Start | Self::Closing, b'"') => Self::Quoted,
+            (_, b',' | b'\r' | b'\n') => Self::Start,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Whether a quote of this row of CSV is never closed.
+#[must_use]
+pub fn is_open(row: &str) -> bool {
+    row.contains('"') && row.bytes().fold(Quoting::Start, Quoting::after) == Quoting::Quoted
+}
+
+/// Whether a byte at this place of an input belongs to a byte order mark.
+fn is_of_mark(at: u64, byte: u8) -> bool {
+    usize::try_from(at).ok().and_then(|at| MARK.get(at)) == Some(&byte)
 }
 
 impl<R: BufRead> Lines<R> {
     /// The lines of `reader`, none longer than this many bytes.
     pub fn new(reader: R, line_bytes_max: u64) -> Self {
-        Self { reader, line_bytes_max, number: 0, bytes: 0, buffer: Vec::new() }
+        Self {
+            reader,
+            line_bytes_max,
+            number: 0,
+            bytes: 0,
+            after_return: false,
+            buffer: Vec::new(),
+        }
     }
 
     /// Bytes read so far.
@@ -66,14 +114,7 @@ impl<R: BufRead> Lines<R> {
             }
             return Ok(Some((self.number, Line::TooLong(length))));
         }
-        if self.number == 1 && self.buffer.starts_with(b"\xEF\xBB\xBF") {
-            self.buffer.drain(..3);
-        }
-        let line = match std::str::from_utf8(&self.buffer) {
-            Ok(text) => Line::Text(text.to_owned()),
-            Err(error) => Line::NotText(error.valid_up_to() + 1),
-        };
-        Ok(Some((self.number, line)))
+        Ok(Some((self.number, self.line(self.number))))
     }
 
     /// Skips the rest of a line; returns its bytes without the line end.
@@ -94,40 +135,80 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next row of CSV: lines are joined while a quote is open. Its number is its first line's.
+    /// The next row of CSV and the number of its first line. A row ends at `\n`, `\r` or `\r\n`
+    /// outside quotes, and each of these ends a line, inside quotes too.
+    ///
+    /// A row that is too long or not UTF-8 is wrong as a whole, up to its end.
     ///
     /// # Errors
     /// What the reader says.
     pub fn next_row(&mut self) -> io::Result<Option<(u64, Line)>> {
-        let (number, mut row) = match self.next_line()? {
-            Some((number, Line::Text(row))) => (number, row),
-            other => return Ok(other),
-        };
-        while has_open_quote(&row) {
-            match self.next_line()? {
-                Some((_, Line::Text(more))) => {
-                    row.push('\n');
-                    row.push_str(&more);
-                    let length = row.len() as u64;
-                    if length > self.line_bytes_max {
-                        return Ok(Some((number, Line::TooLong(length))));
-                    }
+        self.buffer.clear();
+        let number = self.number + 1;
+        let kept_max = usize::try_from(self.line_bytes_max).unwrap_or(usize::MAX);
+        let mut length = 0_u64;
+        let mut quoting = Quoting::Start;
+        let mut ended = false;
+        while !ended {
+            let chunk = match self.reader.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                chunk => chunk?,
+            };
+            if chunk.is_empty() {
+                if length == 0 {
+                    return Ok(None);
                 }
-                Some((_, wrong)) => return Ok(Some((number, wrong))),
-                None => break,
+                self.number += 1;
+                break;
             }
+            // The rest of an end of two bytes, when the row before ended at the first.
+            let begin = usize::from(length == 0 && self.after_return && chunk[0] == b'\n');
+            self.after_return &= begin == 0;
+            let mut kept = 0;
+            for byte in &chunk[begin..] {
+                let is_rest = *byte == b'\n' && self.after_return;
+                let is_end = matches!(byte, b'\r' | b'\n');
+                self.number += u64::from(is_end && !is_rest);
+                self.after_return = *byte == b'\r';
+                ended = is_end && quoting != Quoting::Quoted;
+                if ended {
+                    break;
+                }
+                if number > 1 || !is_of_mark(length + kept as u64, *byte) {
+                    quoting = quoting.after(*byte);
+                }
+                kept += 1;
+            }
+            let row = &chunk[begin..begin + kept];
+            let room = kept_max.saturating_sub(self.buffer.len());
+            self.buffer.extend_from_slice(&row[..kept.min(room)]);
+            length += kept as u64;
+            let used = begin + kept + usize::from(ended);
+            self.reader.consume(used);
+            self.bytes += used as u64;
         }
-        Ok(Some((number, Line::Text(row))))
+        if length > self.line_bytes_max {
+            return Ok(Some((number, Line::TooLong(length))));
+        }
+        Ok(Some((number, self.line(number))))
     }
-}
 
-fn has_open_quote(row: &str) -> bool {
-    row.bytes().filter(|byte| *byte == b'"').count() % 2 == 1
+    /// What was read, as a line.
+    fn line(&mut self, number: u64) -> Line {
+        if number == 1 && self.buffer.starts_with(MARK) {
+            self.buffer.drain(..MARK.len());
+        }
+        match std::str::from_utf8(&self.buffer) {
+            Ok(text) => Line::Text(text.to_owned()),
+            Err(error) => Line::NotText(error.valid_up_to() + 1),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, Lines};
+    use super::{Line, Lines, is_open};
+    use crate::run::parse::fields;
 
     fn text(text: &str) -> Line {
         Line::Text(text.to_owned())
@@ -168,12 +249,100 @@ mod tests {
         assert_eq!(all(b"ab\xFFc\nok\n", 9), [Line::NotText(3), text("ok")]);
     }
 
+    /// The rows, read in pieces of every small size: all must be the same.
+    fn rows(input: &[u8], line_bytes_max: u64) -> Vec<(u64, Line)> {
+        let read = |size| {
+            let reader = std::io::BufReader::with_capacity(size, input);
+            let mut lines = Lines::new(reader, line_bytes_max);
+            let mut rows = Vec::new();
+            while let Some(row) = lines.next_row().unwrap() {
+                rows.push(row);
+            }
+            assert_eq!(lines.bytes(), input.len() as u64);
+            rows
+        };
+        let rows = read(1000);
+        for size in 1..9 {
+            assert_eq!(read(size), rows, "in pieces of {size}");
+        }
+        rows
+    }
+
     #[test]
     fn rows_go_on_while_a_quote_is_open() {
-        let mut lines = Lines::new(&b"a,\"b\n\"\"c\"\"\",d\ne\n\"open"[..], 20);
-        assert_eq!(lines.next_row().unwrap(), Some((1, text("a,\"b\n\"\"c\"\"\",d"))));
-        assert_eq!(lines.next_row().unwrap(), Some((3, text("e"))));
-        assert_eq!(lines.next_row().unwrap(), Some((4, text("\"open"))));
-        assert_eq!(lines.next_row().unwrap(), None);
+        assert_eq!(
+            rows(b"a,\"b\n\"\"c\"\"\",d\ne\n\"open", 20),
+            [(1, text("a,\"b\n\"\"c\"\"\",d")), (3, text("e")), (4, text("\"open"))]
+        );
+        assert_eq!(rows(b"\xEF\xBB\xBF\"a\nb\"\nc", 20), [(1, text("\"a\nb\"")), (3, text("c"))]);
+        assert!(is_open("a,\"b") && is_open("\"\"\"") && is_open("\"a\nb,"));
+        assert!(!is_open("a\"b") && !is_open("\"\"") && !is_open("\"a\"\"\",b\""));
+    }
+
+    #[test]
+    fn a_quote_inside_a_plain_field_opens_nothing() {
+        assert_eq!(
+            rows(b"5\" pipe,1\n\"x\" y\"\nfoo, \"2\nz", 20),
+            [
+                (1, text("5\" pipe,1")),
+                (2, text("\"x\" y\"")),
+                (3, text("foo, \"2")),
+                (4, text("z"))
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_end_at_line_ends_of_all_kinds() {
+        assert_eq!(
+            rows(b"a\rb\r\n\"c\r\nd\re\"\n\nf\r", 20),
+            [
+                (1, text("a")),
+                (2, text("b")),
+                (3, text("\"c\r\nd\re\"")),
+                (6, text("")),
+                (7, text("f"))
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wrong_row_is_wrong_up_to_its_end() {
+        assert_eq!(rows(b"\"a\n\xFF\n1,2\n\"\nok\n", 20), [(1, Line::NotText(4)), (5, text("ok"))]);
+        assert_eq!(
+            rows(b"\"a\n1234567\n1,2\n\"\r\n12345", 5),
+            [(1, Line::TooLong(16)), (5, text("12345"))]
+        );
+    }
+
+    #[test]
+    fn rows_are_those_of_the_parser() {
+        let alphabet = b"a,\"\r\n";
+        for seed in 0..5_usize.pow(6) {
+            let mut rest = seed;
+            let input = [(); 6].map(|()| {
+                let byte = alphabet[rest % 5];
+                rest /= 5;
+                byte
+            });
+            let mut reader = csv::ReaderBuilder::new();
+            let reader =
+                reader.has_headers(false).flexible(true).buffer_capacity(8).from_reader(&input[..]);
+            let want: Vec<Vec<String>> = reader
+                .into_records()
+                .map(|row| row.unwrap().iter().map(str::to_owned).collect())
+                .collect();
+            let mut lines = Lines::new(&input[..], 20);
+            let mut got = Vec::new();
+            while let Some((_, line)) = lines.next_row().unwrap() {
+                match line {
+                    Line::Text(row) if row.is_empty() => {}
+                    Line::Text(row) if is_open(&row) => got.push(want[got.len()].clone()),
+                    Line::Text(row) => got.push(fields(&row).unwrap()),
+                    wrong => panic!("{wrong:?}"),
+                }
+            }
+            assert_eq!(got, want, "{:?}", String::from_utf8_lossy(&input));
+        }
     }
 }

@@ -188,3 +188,88 @@ fn a_csv_file_without_a_header_is_a_failure() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.talk.contains("error: input lines.csv: "), "{}", said.talk);
 }
+
+/// A flow over `lines.csv` that parses and writes `out/all.ndjson`.
+fn with_csv(rows: impl AsRef<[u8]>, more: &str) -> Scratch {
+    let scratch = Scratch::with_lines("", more);
+    let flow = scratch.read("flow.toml").replace("\"ndjson\"", "\"csv\"");
+    scratch.put("flow.toml", flow.replace("lines.ndjson", "lines.csv"));
+    scratch.put("lines.csv", rows);
+    scratch
+}
+
+#[test]
+fn a_quote_inside_a_plain_field_of_csv_is_text() {
+    let scratch = with_csv("name,n\n5\" pipe,1\nfoo,2\n6\" pipe,3\n", "");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let want = "{\"name\":\"5\\\" pipe\",\"n\":\"1\"}\n{\"name\":\"foo\",\"n\":\"2\"}\n\
+                {\"name\":\"6\\\" pipe\",\"n\":\"3\"}\n";
+    assert_eq!(scratch.read("out/all.ndjson"), want);
+}
+
+#[test]
+fn a_lone_carriage_return_ends_a_row_of_csv() {
+    let scratch = with_csv("a,b\r1,2\r3,4\r5\r", "unique = true");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert_eq!((number(&document, "/accepted"), number(&document, "/dead")), (3, 1));
+    assert_eq!(document["dead_letters"][0]["line"], 4);
+    assert_eq!(scratch.lines("out/all.ndjson"), 2);
+}
+
+#[test]
+fn a_quote_that_is_never_closed_swallows_no_rows_silently() {
+    let scratch = with_csv("a,b\n1,2\n3,\"4\n5,6\n", "");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let words = "dead: lines.csv:3: parse: a quote is opened and never closed";
+    assert!(said.talk.contains(words), "{}", said.talk);
+    assert_eq!(scratch.read("out/all.ndjson"), "{\"a\":\"1\",\"b\":\"2\"}\n");
+}
+
+#[test]
+fn a_bad_line_inside_a_row_of_csv_refuses_the_whole_row() {
+    let scratch = with_csv(b"a,b\n1,\"x\n\xFF\n7,8\n\"\n3,4\n", "");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert_eq!((number(&document, "/accepted"), number(&document, "/refused")), (1, 1));
+    assert_eq!(document["refusals"][0]["line"], 2);
+    assert_eq!(scratch.read("out/all.ndjson"), "{\"a\":\"3\",\"b\":\"4\"}\n");
+}
+
+#[test]
+fn a_csv_header_names_every_column_once() {
+    let scratch = with_csv("", "");
+    for (rows, words) in [
+        ("\na,b,a\n1,2,3\n", "line 2: the header: more than one column is named `a`"),
+        ("a,,b\n1,2,3\n", "line 1: the header: column 2 has no name"),
+    ] {
+        scratch.put("lines.csv", rows);
+        let said = scratch.run(&["run", "flow.toml"]);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.talk.contains("error: input lines.csv: "), "{}", said.talk);
+        assert!(said.talk.contains(words), "{}", said.talk);
+    }
+}
+
+#[test]
+fn a_broken_record_does_not_shadow_a_whole_one() {
+    let lines = "{\"id\":\"a\",\"n\":nope}\n{\"id\":\"a\",\"n\":1}\n{\"id\":\"a\",\"n\":2}\n";
+    let scratch = Scratch::with_lines(lines, "id = \"/id\"\nunique = true");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert_eq!((number(&document, "/dead"), number(&document, "/completed")), (1, 1));
+    assert_eq!(scratch.read("out/all.ndjson"), "{\"id\":\"a\",\"n\":1}\n");
+}
+
+#[test]
+fn an_empty_id_is_none() {
+    let lines = "{\"id\":\"\",\"n\":1}\n{\"id\":\"\",\"n\":2}\n{\"id\":1}\n{\"id\":\"1\"}\n";
+    let scratch = Scratch::with_lines(lines, "id = \"/id\"\nunique = true");
+    assert_eq!(scratch.run(&["run", "flow.toml"]).code, Some(0));
+    assert_eq!(scratch.lines("out/all.ndjson"), 3);
+    let scratch = with_csv("id,n\n,1\n,2\nx,3\nx,4\n", "id = \"/id\"\nunique = true");
+    assert_eq!(scratch.run(&["run", "flow.toml"]).code, Some(0));
+    assert_eq!(scratch.lines("out/all.ndjson"), 3);
+}

@@ -20,7 +20,8 @@ Exit codes:
   0    all done
   1    failed while running: an input or output broke
   2    command line, flow file or settings wrong; nothing was touched
-  3    finished, but some records are dead letters or were refused (see --fail-on)
+  3    finished, but some records are dead letters or were refused, dropped or expired
+       (see --fail-on)
   4    stopped before the end: what is left is named
   101  a mistake of waystage itself
   130  ended by a second Ctrl-C";

@@ -9,7 +9,7 @@ pub enum Exit {
     Failed,
     /// Command line, flow file or settings wrong; nothing was touched.
     Usage,
-    /// Finished, but some records are dead letters or were refused.
+    /// Finished, but some records are dead letters, or were refused, dropped or too late.
     Dead,
     /// Stopped before the end.
     Stopped,

@@ -8,7 +8,7 @@ use crate::arguments::{Check, Deny, Global};
 use crate::exit::Exit;
 use crate::flow::Severity;
 use crate::flow::check::{self, CheckOptions, Report};
-use crate::run::Console;
+use crate::run::{Console, unless_closed};
 
 /// The schema's name and version.
 const SCHEMA: &str = "waystage.check/1";
@@ -22,9 +22,7 @@ pub fn command(arguments: &Check, global: &Global, console: &mut Console<'_>) ->
     if global.json {
         let report = check::check(&arguments.flow, arguments.no_files);
         let fine = report.fine(deny_warnings);
-        serde_json::to_writer_pretty(&mut *console.data, &document(&report, fine))
-            .map_err(io::Error::from)?;
-        writeln!(console.data)?;
+        unless_closed(console.document(&document(&report, fine)))?;
         return Ok(if fine { Exit::Done } else { Exit::Usage });
     }
     let options = CheckOptions {

@@ -2,10 +2,12 @@
 //!
 //! [`flow`] reads a flow file into plain data and says what is wrong with it; [`run`] turns that
 //! into a bus, feeds it and reports; [`inspect`] checks a flow. [`arguments`] is the command line,
-//! [`exit`] the codes it ends with; [`words`] and [`style`] are how text looks.
+//! [`exit`] the codes it ends with; [`files`] tells files apart; [`words`] and [`style`] are how
+//! text looks.
 
 pub mod arguments;
 pub mod exit;
+pub mod files;
 pub mod flow;
 pub mod inspect;
 pub mod run;

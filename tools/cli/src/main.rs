@@ -7,10 +7,21 @@ use anstream::{AutoStream, ColorChoice};
 use clap::Parser as _;
 use waystage_cli::arguments::{Arguments, Color, Command, Global};
 use waystage_cli::exit::Exit;
-use waystage_cli::run::Console;
+use waystage_cli::run::{Console, unless_closed, usage};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        let _ = error.print();
+        let mut data = io::stdout();
+        let mut talk = io::stderr();
+        let mut console = Console { data: &mut data, talk: &mut talk };
+        let given = |word: &str| std::env::args_os().any(|argument| argument == word);
+        if error.use_stderr() && given("run") && given("--json") {
+            // The text has said it already.
+            let _ = usage(true, &[error.to_string()], &mut console);
+        }
+        std::process::exit(error.exit_code())
+    });
     let choice = match arguments.global.color {
         Color::Auto => None,
         Color::Always => Some(ColorChoice::AlwaysAnsi),
@@ -23,13 +34,12 @@ fn main() -> ExitCode {
     let mut talk = AutoStream::auto(io::stderr());
     let mut console = Console { data: &mut data, talk: &mut talk };
     let ended = dispatch(&arguments, &mut console).and_then(|exit| {
-        console.data.flush()?;
+        // Whoever read has seen enough; what the command did is told all the same.
+        unless_closed(console.data.flush())?;
         Ok(exit)
     });
     match ended {
         Ok(exit) => ExitCode::from(exit.code()),
-        // Whoever read has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             console.say(&format_args!("error: standard output: {error}"));
             ExitCode::from(Exit::Failed.code())
@@ -42,8 +52,10 @@ fn dispatch(arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Exit
     if let Some(folder) = directory
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        console.say(&format_args!("error: -C {}: {error}", folder.display()));
-        return Ok(Exit::Usage);
+        let words = format!("-C {}: {error}", folder.display());
+        console.say(&format_args!("error: {words}"));
+        let json = arguments.global.json && matches!(arguments.command, Command::Run(_));
+        return usage(json, &[words], console);
     }
     match &arguments.command {
         Command::Run(run) => waystage_cli::run::command(run, &arguments.global, console),

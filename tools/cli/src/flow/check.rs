@@ -12,6 +12,7 @@ use anstyle::{AnsiColor, Style};
 use super::model::{Flow, Handler};
 use super::origins::{self, Origin};
 use super::{Problems, read};
+use crate::files::Taken;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -80,7 +81,7 @@ pub fn check(path: &Path, no_files: bool) -> Report {
         vec![right("syntax and keys", tables), right("slip", format!("{hops}, {stages}"))];
     if !no_files {
         ticks.push(input(&flow));
-        ticks.push(outputs(&flow));
+        ticks.push(outputs(&flow, path));
     }
     Report { flow: Some(flow), problems, ticks }
 }
@@ -152,8 +153,12 @@ fn input(flow: &Flow) -> Tick {
             standard = true;
             continue;
         }
-        let found = matches(&flow.directory, pattern);
-        if found.is_empty() {
+        let found = matches(&flow.directory, pattern).unwrap_or_else(|error| {
+            let (folder, error) = (error.path().display(), error.error());
+            wrong.push(format!("`{pattern}`: {folder}: {error}"));
+            Vec::new()
+        });
+        if found.is_empty() && wrong.is_empty() {
             wrong.push(format!("`{pattern}`: no such file in {}", shown(&flow.directory)));
         }
         for path in found {
@@ -179,36 +184,51 @@ fn input(flow: &Flow) -> Tick {
 }
 
 /// The file of this name, or else the files that match it as a pattern.
-fn matches(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+fn matches(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, glob::GlobError> {
     let path = directory.join(pattern);
     if path.exists() {
-        return vec![path];
+        return Ok(vec![path]);
     }
     // The folder is not a pattern, whatever characters it is written with.
     let folder = glob::Pattern::escape(&directory.to_string_lossy());
     let pattern = Path::new(&folder).join(pattern);
     match glob::glob(&pattern.to_string_lossy()) {
-        Ok(paths) => paths.filter_map(Result::ok).filter(|path| path.is_file()).collect(),
-        Err(_not_a_pattern) => Vec::new(),
+        Ok(paths) => {
+            let is_file = |path: &PathBuf| !path.is_dir();
+            paths.filter(|path| path.as_ref().map_or(true, is_file)).collect()
+        }
+        Err(_not_a_pattern) => Ok(Vec::new()),
     }
 }
 
 /// The size of a file that can be read.
 fn size(path: &Path) -> io::Result<u64> {
-    let metadata = File::open(path)?.metadata()?;
+    let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(io::Error::other("this is a folder"));
+    }
+    if metadata.is_file() {
+        // Opening a named pipe would wait for its writer.
+        File::open(path)?;
     }
     Ok(metadata.len())
 }
 
-fn outputs(flow: &Flow) -> Tick {
+fn outputs(flow: &Flow, flow_file: &Path) -> Tick {
     let mut wrong = Vec::new();
+    let mut taken = Taken::default();
+    for pattern in flow.input.files.iter().filter(|pattern| *pattern != "-") {
+        // What cannot be read is told with the input.
+        for path in matches(&flow.directory, pattern).unwrap_or_default() {
+            taken.path(&path, "the same file is an input");
+        }
+    }
+    taken.path(flow_file, "the same file is the flow file");
     let mut files = 0;
     for stage in &flow.stages {
         if let Handler::Write(path) = &stage.handler {
             files += 1;
-            if let Err(error) = writable(&flow.directory.join(path)) {
+            if let Err(error) = writable(&flow.directory.join(path), &taken) {
                 wrong.push(format!("`{}`: `{}`: {error}", stage.name, path.display()));
             }
         }
@@ -217,13 +237,14 @@ fn outputs(flow: &Flow) -> Tick {
 }
 
 /// Whether a file can be written, as far as can be said without making it.
-fn writable(path: &Path) -> io::Result<()> {
-    if path.exists() {
-        let file = OpenOptions::new().append(true).open(path)?;
-        return match file.metadata()?.is_dir() {
-            true => Err(io::Error::other("this is a folder")),
-            false => Ok(()),
-        };
+fn writable(path: &Path, taken: &Taken) -> io::Result<()> {
+    if let Ok(metadata) = fs::metadata(path) {
+        if metadata.is_dir() {
+            return Err(io::Error::other("this is a folder"));
+        }
+        taken.check(&metadata).map_err(io::Error::other)?;
+        OpenOptions::new().append(true).open(path)?;
+        return Ok(());
     }
     let here = Path::new(".");
     let folder = path

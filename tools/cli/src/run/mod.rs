@@ -28,11 +28,12 @@ pub mod watch;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use serde_json::{Value, json};
 use waystage::OnFull;
 
 use crate::arguments::{Global, Run};
 use crate::exit::Exit;
-use crate::flow::{self, Flow};
+use crate::flow::{self, Flow, Severity};
 
 use options::Options;
 use prepare::{Prepared, prepare};
@@ -58,6 +59,40 @@ impl Console<'_> {
     pub fn say(&mut self, line: &dyn std::fmt::Display) {
         let _ = writeln!(self.talk, "{line}");
     }
+
+    /// Prints a JSON document.
+    ///
+    /// # Errors
+    /// Standard output took no more.
+    pub fn document(&mut self, document: &Value) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *self.data, document).map_err(io::Error::from)?;
+        writeln!(self.data)?;
+        self.data.flush()
+    }
+}
+
+/// The result without the error of a closed pipe: whoever read has seen enough.
+///
+/// # Errors
+/// Any other.
+pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// Ends a run that cannot start; `json` prints why as a document too.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn usage(json: bool, messages: &[String], console: &mut Console<'_>) -> io::Result<Exit> {
+    if json {
+        let error = json!({"kind": "usage", "messages": messages});
+        let document = json!({"schema": report::json::SCHEMA, "error": error});
+        unless_closed(console.document(&document))?;
+    }
+    Ok(Exit::Usage)
 }
 
 /// `waystage run`: reads the flow file and runs it.
@@ -75,7 +110,9 @@ pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Res
         Err(problems) => {
             // That it cannot be said is no failure of its own.
             let _ = problems.write(console.talk, "nothing was started");
-            return Ok(Exit::Usage);
+            let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+            let messages: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
+            return usage(global.json, &messages, console);
         }
     };
     let interrupt = match Interrupt::watch() {
@@ -112,7 +149,8 @@ pub fn run(
                     count => format!("{count} errors"),
                 }
             ));
-            return Ok(Exit::Usage);
+            let messages: Vec<_> = problems.into_iter().map(|problem| problem.what).collect();
+            return usage(options.json, &messages, console);
         }
     };
     describe(flow, options, &prepared, console);

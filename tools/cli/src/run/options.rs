@@ -31,7 +31,7 @@ pub struct Options {
     pub progress: bool,
     /// How long a stopped run may go on with what it took in.
     pub drain: Duration,
-    /// Whether dead letters and refused records are a failure.
+    /// Whether records that did not arrive are a failure.
     pub fail_on: FailOn,
     /// JSON instead of the table.
     pub json: bool,
@@ -68,7 +68,7 @@ impl Options {
 /// Which endings are exit code 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum FailOn {
-    /// Dead letters and refused records.
+    /// Dead letters, and records that were refused, dropped or expired.
     Dead,
     /// None: they are reported only.
     Never,

@@ -3,14 +3,14 @@
 //! A line is in the buffer or in the file, or its attempt has failed. What could not be written in
 //! the end is told by [`Output::finish`].
 
-use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::problem::Problem;
-use super::sources::{Source, plain};
+use super::sources::plain;
+use crate::files::{Identity, Taken};
 
 /// A buffer of this many bytes is written out.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -103,30 +103,25 @@ impl State {
 }
 
 /// Opens every output, or none: what was made is removed again when one of them fails, and nothing
-/// is emptied before all are open. Equal files are one output.
+/// is emptied before all are open. Equal files are one output, whatever their names.
 ///
 /// # Errors
-/// Every output that cannot be written, or that is an input of the same run.
-pub fn open(
-    wanted: &[(String, PathBuf)],
-    sources: &[Source],
-) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
-    let inputs: HashSet<PathBuf> =
-        sources.iter().filter_map(|source| fs::canonicalize(source.path.as_ref()?).ok()).collect();
+/// Every output that cannot be written, or that is taken: an input of the same run, say.
+pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
     let mut made = Made::default();
     let mut problems = Vec::new();
-    let mut opened: Vec<(PathBuf, Arc<Output>)> = Vec::new();
+    let mut opened: Vec<(Identity, Arc<Output>)> = Vec::new();
     let mut outputs = Vec::new();
     for (name, path) in wanted {
-        let result = made.open(path).and_then(|file| Ok((file, fs::canonicalize(path)?)));
-        match result {
-            Err(error) => problems.push(Problem::new(
+        match made.open(path, taken) {
+            Err(Refusal::System(error)) => problems.push(Problem::new(
                 format!("output {name} ({}): {}", path.display(), plain(&error)),
                 "correct `path` of the stage, or write elsewhere with --out DIR",
             )),
-            Ok((_, place)) if inputs.contains(&place) => problems.push(Problem::new(
-                format!("output {name}: the same file is an input of this run"),
-                "writing would empty it: give another `path`, or write elsewhere with --out DIR",
+            Err(Refusal::Taken(why)) => problems.push(Problem::new(
+                format!("output {name}: {why}"),
+                "records need a file of their own: give another `path`, or write elsewhere with \
+                 --out DIR",
             )),
             Ok((file, place)) => {
                 let before = opened.iter().find(|(other, _)| *other == place);
@@ -155,10 +150,6 @@ pub fn open(
 
 fn empty(output: &Output) -> Result<(), Problem> {
     let state = output.state.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_file = state.file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
-        return Ok(());
-    }
     state.file.set_len(0).map_err(|error| {
         Problem::new(format!("output {}: {}", output.name, plain(&error)), "make it writable")
     })
@@ -171,8 +162,24 @@ struct Made {
     folders: Vec<PathBuf>,
 }
 
+/// Why an output is not opened.
+enum Refusal {
+    System(io::Error),
+    Taken(&'static str),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
 impl Made {
-    fn open(&mut self, path: &Path) -> io::Result<File> {
+    fn open(&mut self, path: &Path, taken: &Taken) -> Result<(File, Identity), Refusal> {
+        // Before it is opened: opening a named pipe waits for a reader.
+        if let Ok(metadata) = fs::metadata(path) {
+            taken.check(&metadata).map_err(Refusal::Taken)?;
+        }
         if let Some(folder) = path.parent() {
             self.make_folder(folder)?;
         }
@@ -182,7 +189,9 @@ impl Made {
         if !existed {
             self.files.push(path.to_owned());
         }
-        Ok(file)
+        let metadata = file.metadata()?;
+        taken.check(&metadata).map_err(Refusal::Taken)?;
+        Ok((file, Identity::from(&metadata)))
     }
 
     fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
@@ -214,15 +223,20 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    #[cfg(target_os = "linux")]
+    use std::sync::Mutex;
 
-    use super::open;
+    #[cfg(target_os = "linux")]
+    use super::{Output, State};
+    use super::{Taken, open};
 
     #[test]
     fn all_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| (name.to_owned(), folder.path().join(name));
         fs::write(folder.path().join("old"), "kept").unwrap();
-        let problems = open(&[at("old"), at("new/deep/a"), at("old/b")], &[]).unwrap_err();
+        let problems =
+            open(&[at("old"), at("new/deep/a"), at("old/b")], &Taken::default()).unwrap_err();
         assert_eq!(problems.len(), 1);
         assert!(problems[0].what.contains("old/b"), "{problems:?}");
         assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "kept");
@@ -235,25 +249,29 @@ mod tests {
         let at = |name: &str| (name.to_owned(), folder.path().join(name));
         fs::create_dir(folder.path().join("sub")).unwrap();
         fs::write(folder.path().join("a"), "old text").unwrap();
-        let outputs = open(&[at("a"), at("sub/../a")], &[]).unwrap();
+        fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
+        let wanted = [at("a"), at("sub/../a"), at("b")];
+        let outputs = open(&wanted, &Taken::default()).unwrap();
         let long = [&[b'x'; 40_000][..], b"\n"].concat();
         for output in &outputs {
             output.append(&long).unwrap();
         }
         outputs[0].append(b"last\n").unwrap();
-        assert_eq!(outputs[1].finish().unwrap(), 3);
+        assert_eq!(outputs[1].finish().unwrap(), 4);
         let text = fs::read_to_string(folder.path().join("a")).unwrap();
-        assert_eq!(text.len(), 2 * long.len() + 5);
+        assert_eq!(text.len(), 3 * long.len() + 5);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_device_fails_the_attempt_and_loses_no_count() {
-        let outputs = open(&[("full".to_owned(), "/dev/full".into())], &[]).unwrap();
+        let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let state = Mutex::new(State { file, buffer: Vec::new(), lines: 0 });
+        let output = Output { name: "full".to_owned(), path: "/dev/full".into(), state };
         let long = [&[b'x'; 40_000][..], b"\n"].concat();
-        outputs[0].append(&long).unwrap();
-        assert!(outputs[0].append(&long).is_err());
-        let (written, lost, _) = outputs[0].finish().unwrap_err();
+        output.append(&long).unwrap();
+        assert!(output.append(&long).is_err());
+        let (written, lost, _) = output.finish().unwrap_err();
         assert_eq!((written, lost), (0, 1));
     }
 }

@@ -16,6 +16,7 @@ use super::progress::Progress;
 use super::record::Record;
 use super::sources::{self, Source};
 use super::unique::Window;
+use crate::files::Taken;
 use crate::flow::Flow;
 use crate::flow::model::Handler;
 
@@ -48,7 +49,7 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
     let (Some((bus, slip)), true) = (built, problems.is_empty()) else {
         return Err(problems);
     };
-    let outputs = output::open(&wanted_outputs(flow, options), &sources)?;
+    let outputs = output::open(&wanted_outputs(flow, options), &taken(options, &sources))?;
     let kept = handlers(flow, &bus, outputs).map_err(|problem| vec![problem])?;
     let ledger = Arc::new(Ledger::new());
     let progress = Progress::new(options.progress, &flow.name, &sources);
@@ -61,6 +62,21 @@ fn sources(flow: &Flow, options: &Options) -> Result<Vec<Source>, Vec<Problem>> 
         return sources::resolve(&flow.input.files, &flow.directory);
     }
     sources::resolve(&options.inputs, Path::new(""))
+}
+
+/// The files that no stage may write.
+fn taken(options: &Options, sources: &[Source]) -> Taken {
+    let mut taken = Taken::default();
+    for source in sources {
+        let what = "the same file is an input of this run";
+        match &source.path {
+            Some(path) => taken.path(path, what),
+            None => taken.standard_input(what),
+        }
+    }
+    taken.path(&options.flow_file, "the same file is the flow file");
+    taken.standard_outputs();
+    taken
 }
 
 /// The bus with its stages, without handlers yet, and the itinerary.
@@ -131,11 +147,8 @@ fn feed(
     }
 }
 
-/// How many attempts each stage allows, by name.
+/// The settings of the stage of this name.
 #[must_use]
-pub fn attempts_of(flow: &Flow, stage: &str) -> Option<u16> {
-    let settings = |name: &str| -> Option<&StageSettings> {
-        flow.stages.iter().find(|stage| stage.name == name).map(|stage| &stage.settings)
-    };
-    settings(stage).map(|settings| settings.attempts)
+pub fn settings_of<'f>(flow: &'f Flow, stage: &str) -> Option<&'f StageSettings> {
+    flow.stages.iter().find(|other| other.name == stage).map(|stage| &stage.settings)
 }

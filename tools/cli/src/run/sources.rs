@@ -97,7 +97,15 @@ fn one(pattern: &str, base: &Path) -> Result<Vec<Source>, Problem> {
         )
     })?;
     let mut found = Vec::new();
-    for path in paths.filter_map(Result::ok).filter(|path| !path.is_dir()) {
+    for path in paths {
+        let path = path.map_err(|error| {
+            let (folder, error) = (error.path().display(), plain(error.error()));
+            let help = "make the folder readable, or narrow the pattern";
+            Problem::new(format!("input {pattern}: {folder}: {error}"), help)
+        })?;
+        if path.is_dir() {
+            continue;
+        }
         let name = path.strip_prefix(base).unwrap_or(&path).display().to_string();
         found.push(file(name, path)?);
     }

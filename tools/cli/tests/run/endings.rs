@@ -141,15 +141,63 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
+#[test]
+fn a_closed_pipe_changes_no_outcome() {
+    let scratch = Scratch::with_lines("{\"a\":1}\nbroken\n", "");
+    for arguments in [&["run", "flow.toml"][..], &["run", "flow.toml", "--json"]] {
+        let mut command = scratch.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let said = Said::from(child.wait_with_output().unwrap());
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.talk.contains("dead: lines.ndjson:2: "), "{}", said.talk);
+    }
+}
+
+#[test]
+fn what_expired_or_was_dropped_is_not_all_done() {
+    let scratch = busy("2ms");
+    let flow = scratch.read("flow.toml").replace("\"-\"", "\"lines.ndjson\"");
+    scratch.put("lines.ndjson", records(50));
+    scratch.put("flow.toml", flow.replace("[stage.keep]", "[stage.keep]\nexpiry = \"5ms\""));
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.talk.contains("not handled in time, as expiry 5 ms"), "{}", said.talk);
+    assert!(said.talk.contains("next: change the settings named above"), "{}", said.talk);
+    assert_eq!(scratch.run(&["run", "flow.toml", "--fail-on", "never"]).code, Some(0));
+    let flow = flow.replace("[\"keep\", \"slow\"]", "[\"slow\", \"keep\"]");
+    let policy = "[stage.slow]\ncapacity = 2\non-full = \"drop-oldest\"";
+    scratch.put("flow.toml", flow.replace("[stage.slow]", policy));
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.talk.contains("dropped: slow: "), "{}", said.talk);
+}
+
+#[test]
+fn dead_letters_beyond_the_bound_are_named() {
+    let scratch = Scratch::with_lines("broken\n".repeat(5), "[bus]\ndead-letters = 2");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let words = "3 more dead letters were dropped at the bound of 2; raise dead-letters in [bus]";
+    assert!(said.talk.contains(words), "{}", said.talk);
+}
+
+/// The command where no file may have a single byte.
+#[cfg(target_os = "linux")]
+fn full_disk(scratch: &Scratch, arguments: &[&str]) -> std::process::Command {
+    let program = scratch.command(&[]).get_program().to_owned();
+    let mut command = scratch.wrapped("sh", &["-c"]);
+    command.arg("trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"").arg(program).args(arguments);
+    command
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_breaks_is_a_failure() {
     let scratch = Scratch::with_lines(records(3), "");
-    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "/dev/full");
-    scratch.put("flow.toml", flow);
-    let said = scratch.run(&["run", "flow.toml"]);
+    let said = Said::of(&mut full_disk(&scratch, &["run", "flow.toml"]));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.talk.contains("error: output /dev/full: "), "{}", said.talk);
+    assert!(said.talk.contains("error: output out/all.ndjson: "), "{}", said.talk);
     assert!(said.talk.contains("3 records that were done are not in it"), "{}", said.talk);
 }
 
@@ -183,15 +231,13 @@ fn a_verbose_run_says_what_it_is_made_of() {
 fn a_disk_that_is_full_loses_nothing_unnamed() {
     let count = 20_000;
     let scratch = Scratch::with_lines(records(count), "");
-    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "/dev/full");
-    scratch.put("flow.toml", flow);
-    let said = scratch.run(&["run", "flow.toml", "--json"]);
+    let said = Said::of(&mut full_disk(&scratch, &["run", "flow.toml", "--json"]));
     assert_eq!(said.code, Some(1), "{}", said.talk);
     let document: Value = serde_json::from_str(&said.data).unwrap();
     assert_eq!(document["adds_up"], true);
     assert_eq!(document["dead_letters"][0]["stage"], "keep");
     let error = document["dead_letters"][0]["error"].as_str().unwrap();
-    assert!(error.starts_with("writing /dev/full: "), "{error}");
+    assert!(error.starts_with("writing out/all.ndjson: "), "{error}");
     let (dead, done) = (number(&document, "/dead"), number(&document, "/completed"));
     assert_eq!(dead + number(&document, "/dropped") + done, count as u64);
     assert_eq!(number(&document, "/written/0/lines"), 0);

@@ -167,7 +167,7 @@ fn what_a_full_stage_refuses_is_named() {
 
     scratch.put("flow.toml", flow("drop-oldest"));
     let (document, said) = scratch.json(&["run", "flow.toml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.code, Some(3), "{said:?}");
     assert_eq!(number(&document, "/accepted"), 100);
     let (completed, dropped) = (number(&document, "/completed"), number(&document, "/dropped"));
     assert_eq!(completed + dropped, 100);

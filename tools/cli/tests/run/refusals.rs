@@ -45,6 +45,63 @@ fn an_output_that_is_an_input() {
 }
 
 #[test]
+fn an_output_that_is_an_input_by_another_name() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "other.ndjson");
+    scratch.put("flow.toml", flow);
+    std::fs::hard_link(scratch.path("lines.ndjson"), scratch.path("other.ndjson")).unwrap();
+    let said = scratch.run(&["run", "flow.toml"]);
+    refused(&scratch, &said, &["other.ndjson", "is an input of this run"]);
+    assert_eq!(scratch.run(&["check", "flow.toml"]).code, Some(2));
+    let mut command = scratch.command(&["run", "flow.toml", "-"]);
+    let input = std::fs::File::open(scratch.path("lines.ndjson")).unwrap();
+    let said = Said::of(command.stdin(input));
+    refused(&scratch, &said, &["other.ndjson", "is an input of this run"]);
+    assert_eq!(scratch.lines("lines.ndjson"), 3);
+}
+
+#[test]
+fn an_output_that_is_the_flow_file() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let flow = scratch.read("flow.toml").replace("out/all.ndjson", "flow.toml");
+    scratch.put("flow.toml", &flow);
+    let said = scratch.run(&["run", "flow.toml"]);
+    refused(&scratch, &said, &["output flow.toml", "is the flow file"]);
+    assert_eq!(scratch.run(&["check", "flow.toml"]).code, Some(2));
+    assert_eq!(scratch.read("flow.toml"), flow);
+}
+
+/// None of them is opened: that would wait for the other end.
+#[test]
+fn an_output_that_is_no_regular_file() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let pipe = scratch.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let flow = scratch.read("flow.toml");
+    for (path, words) in
+        [("pipe", "named pipe"), ("/dev/stdout", "pipe"), ("/dev/null", "a device")]
+    {
+        scratch.put("flow.toml", flow.replace("out/all.ndjson", path));
+        let said = scratch.run(&["run", "flow.toml"]);
+        refused(&scratch, &said, &[path, words, "not a regular file"]);
+        assert_eq!(scratch.run(&["check", "flow.toml"]).code, Some(2), "{path}");
+    }
+    scratch.put("flow.toml", flow.replace("lines.ndjson", "pipe"));
+    assert_eq!(scratch.run(&["check", "flow.toml"]).code, Some(0));
+}
+
+#[test]
+fn a_refusal_is_a_document_too() {
+    let scratch = Scratch::with_lines("", "");
+    let (document, said) = scratch.json(&["run", "flow.toml", "gone.ndjson"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(document["schema"], "waystage.run/1");
+    assert_eq!(document["error"]["kind"], "usage");
+    assert_eq!(document["error"]["messages"][0], "input gone.ndjson: no such file");
+    assert!(said.talk.contains("no such file"), "{}", said.talk);
+}
+
+#[test]
 fn a_wrong_flag() {
     let scratch = Scratch::with_lines(records(3), "");
     for (arguments, words) in [

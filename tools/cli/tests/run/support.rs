@@ -69,7 +69,16 @@ impl Scratch {
 
     /// The command, not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::cargo_bin("waystage").unwrap();
+        self.prepared(Command::cargo_bin("waystage").unwrap(), arguments)
+    }
+
+    /// Another command in the same place, not started yet.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn wrapped(&self, program: &str, arguments: &[&str]) -> Command {
+        self.prepared(Command::new(program), arguments)
+    }
+
+    fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.current_dir(self.folder.path()).args(arguments).stdin(Stdio::null());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WAYSTAGE_")) {
             command.env_remove(name);

@@ -11,19 +11,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use waystage::metrics::Quantiles;
-use waystage::{Cause, Conservation, DeadLetter, StageSnapshot};
+use waystage::{Cause, Conservation, DeadLetter, OnFull, StageSnapshot};
 
-use super::Console;
 use super::feed::End;
-use super::ledger::Refusal;
+use super::ledger::{Ledger, Refusal, RefusalKind};
 use super::options::{FailOn, Options};
 use super::output::Output;
-use super::prepare::attempts_of;
+use super::prepare::settings_of;
 use super::record::{Place, Record};
 use super::tally::Tally;
 use super::watch::{Input, Left, Stop, Watched};
+use super::{Console, unless_closed};
 use crate::exit::Exit;
 use crate::flow::Flow;
+use crate::words::{count, time};
 
 /// What a run did.
 #[derive(Debug)]
@@ -64,8 +65,19 @@ pub struct Report {
     pub refused: (u64, Vec<Refusal>),
     /// The dead letters kept.
     pub dead: Vec<Dead>,
+    /// Records that were dropped or expired, and what made them so, a line each.
+    pub lost: Vec<Lost>,
     /// What was left by a stop, by stage.
     pub leftovers: Vec<Left>,
+}
+
+/// Records that ended without a dead letter that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// `dropped` or `expired`.
+    pub what: &'static str,
+    /// How many, where, and which setting says so.
+    pub words: String,
 }
 
 /// A tally.
@@ -145,6 +157,7 @@ impl Report {
                 true
             }
         };
+        let lost = lost(flow, &books, &snapshot.stages);
         let mut report = Self {
             flow: flow.name.clone(),
             exit: Exit::Done,
@@ -162,8 +175,9 @@ impl Report {
             written,
             skipped: read(&ledger.skipped),
             without_id: read(&ledger.without_id),
-            refused: (read(&ledger.refused), ledger.refusals()),
+            refused: (read(&ledger.refused), refusals(flow, &ledger)),
             dead: dead.into_iter().map(|letter| Dead::new(flow, letter)).collect(),
+            lost,
             leftovers,
         };
         if !remains && report.leftovers.is_empty() {
@@ -185,7 +199,9 @@ impl Report {
         if remains || !self.leftovers.is_empty() {
             return Exit::Stopped;
         }
-        if fail_on == FailOn::Dead && (self.books.dead > 0 || self.refused.0 > 0) {
+        let Conservation { dead, dropped, expired, .. } = self.books;
+        let lost = dead + dropped + expired + self.refused.0;
+        if fail_on == FailOn::Dead && lost > 0 {
             return Exit::Dead;
         }
         Exit::Done
@@ -202,16 +218,14 @@ impl Report {
     /// # Errors
     /// Standard output took no more.
     pub fn print(&self, options: &Options, console: &mut Console<'_>) -> io::Result<()> {
-        if options.json {
-            serde_json::to_writer_pretty(&mut *console.data, &json::document(self))
-                .map_err(io::Error::from)?;
-            writeln!(console.data)?;
+        let printed = if options.json {
+            console.document(&json::document(self))
         } else {
-            text::table(self, console.data)?;
-        }
-        console.data.flush()?;
+            text::table(self, console.data).and_then(|()| console.data.flush())
+        };
+        // What needs attention is said even if nobody reads the rest.
         text::talk(self, options, console.talk);
-        Ok(())
+        unless_closed(printed)
     }
 }
 
@@ -223,6 +237,55 @@ fn add_up(books: &Conservation, sent: Option<u64>, told: u64) -> bool {
     let settled =
         if books.in_flight == 0 { books.settled() == told } else { books.settled() <= told };
     books.holds() && accepted && settled
+}
+
+/// What was dropped or expired, by the setting that says so.
+fn lost(flow: &Flow, books: &Conservation, stages: &[StageSnapshot]) -> Vec<Lost> {
+    let mut lost = Vec::new();
+    let first = flow.slip.first().and_then(|name| settings_of(flow, name));
+    let expiry = match first.and_then(|settings| settings.expiry) {
+        Some(expiry) => format!("expiry {} of the first stage", time(expiry)),
+        None => "an expiry".to_owned(),
+    };
+    let mut dropped = 0;
+    for stage in stages {
+        let name = &stage.name;
+        if stage.dropped > 0 {
+            dropped += stage.dropped;
+            let number = count(stage.dropped);
+            let words = format!("{name}: {number} when it was full, as its on-full says");
+            lost.push(Lost { what: "dropped", words });
+        }
+        if stage.expired > 0 {
+            let number = count(stage.expired);
+            let words = format!("{name}: {number} not handled in time, as {expiry} says");
+            lost.push(Lost { what: "expired", words });
+        }
+    }
+    let evicted = books.dropped.saturating_sub(dropped);
+    if evicted > 0 {
+        let (number, bound) = (count(evicted), count(flow.bus.dead_letters as u64));
+        let words = format!(
+            "{number} more dead letters were dropped at the bound of {bound}; raise dead-letters \
+             in [bus]"
+        );
+        lost.push(Lost { what: "dropped", words });
+    }
+    lost
+}
+
+/// The refused records; of a full stage in the words of its policy.
+fn refusals(flow: &Flow, ledger: &Ledger) -> Vec<Refusal> {
+    let mut refusals = ledger.refusals();
+    let first = flow.slip.first();
+    let settings = first.and_then(|name| settings_of(flow, name));
+    if let (Some(name), Some(OnFull::Block(limit))) = (first, settings.map(|it| it.on_full)) {
+        // The input publishes to the first stage only.
+        for refusal in refusals.iter_mut().filter(|refusal| refusal.kind == RefusalKind::Full) {
+            refusal.words = format!("stage `{name}` stayed full for {}", time(limit));
+        }
+    }
+    refusals
 }
 
 type Outputs = [(String, Arc<Output>)];
@@ -237,7 +300,7 @@ fn finish_outputs(outputs: &Outputs) -> (Vec<Written>, Vec<String>) {
             continue;
         }
         let lines = output.finish().unwrap_or_else(|(lines, lost, error)| {
-            let lost = crate::words::count(lost);
+            let lost = count(lost);
             failures.push(format!(
                 "output {path}: {error}; {lost} records that were done are not in it"
             ));
@@ -261,7 +324,7 @@ impl Dead {
         Self {
             id: letter.envelope.id().to_string(),
             place: letter.envelope.payload().place.clone(),
-            attempts_max: attempts_of(flow, &letter.stage),
+            attempts_max: settings_of(flow, &letter.stage).map(|settings| settings.attempts),
             stage: letter.stage,
             cause: letter.cause,
             attempts: letter.attempts,

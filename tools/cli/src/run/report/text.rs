@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use waystage::StageSnapshot;
 use waystage::metrics::Quantiles;
 
-use super::{Counted, Dead, Report};
+use super::{Counted, Dead, Lost, Report};
 use crate::exit::Exit;
 use crate::run::options::Options;
 use crate::run::watch::Left;
@@ -180,6 +180,9 @@ pub fn talk(report: &Report, options: &Options, talk: &mut dyn Write) {
         say(&dead_line(dead));
     }
     more(report.dead.len() as u64, "dead letters", &mut say);
+    for Lost { what, words } in &report.lost {
+        say(&format_args!("{WARNING}{what}{WARNING:#}: {words}"));
+    }
     for left in &report.leftovers {
         say(&left_line(left));
     }
@@ -228,6 +231,9 @@ fn next(report: &Report, options: &Options) -> String {
         }
         Exit::Dead if report.refused.0 > 0 => {
             format!("mend these lines or the flow's limits, then {again}")
+        }
+        Exit::Dead if !report.lost.is_empty() => {
+            format!("change the settings named above in {flow}, then {again}")
         }
         Exit::Stopped if !report.leftovers.is_empty() => {
             format!("{again} --drain 5m   # more time for what is in flight")

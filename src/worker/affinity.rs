@@ -13,7 +13,7 @@ impl Plan {
     /// Reads the cores of this process and deals them out.
     ///
     /// # Errors
-    /// [`PoolError::NoSuchCore`] when a core asked for is not among them.
+    /// [`PoolError`] when a core asked for is not among them, or there is none.
     pub(crate) fn new(pin: &Pin) -> Result<Self, PoolError> {
         let cores = match pin {
             Pin::Off => return Ok(Self::default()),
@@ -31,6 +31,9 @@ impl Plan {
                 wanted.iter().map(find).collect::<Result<Vec<_>, _>>()?
             }
         };
+        if cores.is_empty() {
+            return Err(PoolError::NoCores);
+        }
         Ok(Self(cores))
     }
 

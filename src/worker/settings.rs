@@ -70,6 +70,9 @@ pub enum PoolError {
         /// The cores there are.
         allowed: Vec<usize>,
     },
+    /// Pinning was asked for, and there is no core to pin to.
+    #[error("no cores to pin to: the list is empty, or the system does not tell which there are")]
+    NoCores,
     /// All stages together have more permits than the pool has tickets.
     #[error("{asked} more permits do not fit: {left} of {limit} tickets are left; raise `tickets`")]
     TooManyPermits {

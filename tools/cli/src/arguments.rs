@@ -121,10 +121,10 @@ pub struct Run {
     #[arg(long, env = "WAYSTAGE_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Sends records at this rate (5k/s, 90/m), on intended times: a late one moves no other
-    #[arg(long, env = "WAYSTAGE_RATE")]
+    #[arg(long, env = "WAYSTAGE_RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// Ends after this many records
-    #[arg(long, env = "WAYSTAGE_LIMIT", value_name = "N")]
+    #[arg(long, env = "WAYSTAGE_LIMIT", value_name = "N", allow_hyphen_values = true)]
     pub limit: Option<u64>,
     /// Stops after this time (30s, 5m): exit code 4 if input remained
     #[arg(long, env = "WAYSTAGE_DURATION", value_name = "TIME", value_parser = time)]

@@ -53,15 +53,31 @@ pub fn time(time: Duration) -> String {
 /// The name, its middle cut out when it is long.
 #[must_use]
 pub fn shortened(name: &str, characters_max: usize) -> String {
+    let name = &harmless(name);
     let length = name.chars().count();
     if length <= characters_max {
-        return name.to_owned();
+        return name.clone();
     }
     let head = characters_max / 2;
     let tail = characters_max - head - 1;
     let start: String = name.chars().take(head).collect();
     let end: String = name.chars().skip(length - tail).collect();
     format!("{start}\u{2026}{end}")
+}
+
+/// A name from the data as it may go to a terminal: line ends, escapes and marks that turn the
+/// direction of text are written out.
+fn harmless(name: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut shown = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() || turns(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -96,5 +112,11 @@ mod tests {
     fn names() {
         assert_eq!(shortened("short", 5), "short");
         assert_eq!(shortened("abcdefghij", 5), "ab\u{2026}ij");
+    }
+
+    #[test]
+    fn what_would_act_on_a_terminal_is_written_out() {
+        assert_eq!(shortened("l1\nl2", 40), "l1\\u{a}l2");
+        assert_eq!(shortened("\u{1b}[31m\u{202e}x", 40), "\\u{1b}[31m\\u{202e}x");
     }
 }

@@ -161,6 +161,37 @@ fn a_hop_waits_its_time_out_and_not_longer() {
 }
 
 #[test]
+fn a_pause_in_the_middle_of_the_wait_starts_the_time_out_anew() {
+    let (bus, clock) = virtual_time::<u64>();
+    let ends = Log::new();
+    let full = StageSettings { hop_timeout: TIMEOUT, ..room_for(1) };
+    let again = bus.route("b").unwrap();
+    bus.add_stage("a", room_for(4), |_| Ok(())).unwrap();
+    bus.add_stage("b", full, move |context| {
+        // What is handled here comes back here, where it finds no room.
+        context.push(again)?;
+        Ok(())
+    })
+    .unwrap();
+    bus.pause_stage("b").unwrap();
+    for number in 0..2 {
+        bus.publish(ends.follow(number, to(&bus, number, &["a", "b"]))).unwrap();
+    }
+    run(&bus);
+    assert_eq!(meters(&bus, "b").hops_waiting, 1);
+    clock.advance(TIMEOUT * 9 / 10);
+    run(&bus);
+    bus.resume_stage("b").unwrap();
+    bus.pause_stage("b").unwrap();
+    bus.resume_stage("b").unwrap();
+    clock.advance(TIMEOUT / 5);
+    // Its first time-out is over, but it was paused for most of it.
+    run(&bus);
+    assert_eq!(ends.len(), 0);
+    bus.shutdown(Duration::ZERO);
+}
+
+#[test]
 fn publishes_are_full_while_hops_wait() {
     let (bus, _clock) = virtual_time::<u64>();
     let log = Log::new();

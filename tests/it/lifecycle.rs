@@ -487,3 +487,23 @@ fn a_bus_dropped_inside_a_turn_tells_everyone() {
     assert_eq!(told.take(), [Settled::Undelivered]);
     drained(&outer);
 }
+
+#[test]
+fn a12_a_shutdown_does_not_wait_for_a_turn_that_hangs_on_another_thread() {
+    let (bus, _clock) = virtual_time::<u64>();
+    let gate = Gate::new();
+    let door = gate.door();
+    bus.add_stage("a", room_for(8), move |_| {
+        door.pass();
+        Ok(())
+    })
+    .unwrap();
+    bus.publish(to(&bus, 0, &["a"])).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| bus.turn());
+        gate.await_waiting(1);
+        let report = bus.shutdown(Duration::from_millis(5));
+        assert_eq!(report.leftovers.len(), 1, "{report:?}");
+        gate.open();
+    });
+}

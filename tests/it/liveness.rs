@@ -328,58 +328,54 @@ fn a20_a_stuck_handler_leaves_all_other_stages_going() {
 fn a20_a_stuck_handler_leaves_others_going_while_one_stage_is_always_busy() {
     // The order of the names decides which worker is whose home.
     for names in [["busy", "cold", "stuck"], ["stuck", "busy", "cold"], ["cold", "stuck", "busy"]] {
-        busy_cold_and_stuck(names);
-    }
-}
-
-fn busy_cold_and_stuck(names: [&str; 3]) {
-    let bus = threaded::<u64>(2);
-    for name in names {
-        bus.route(name).unwrap();
-    }
-    let gate = Gate::new();
-    let door = gate.door();
-    let (done, handled) = mpsc::channel();
-    let again = bus.route("busy").unwrap();
-    bus.add_stage("cold", room_for(4), move |context| {
-        done.send(*context.payload())?;
-        Ok(())
-    })
-    .unwrap();
-    bus.add_stage("busy", room_for(4), move |context| {
-        context.push(again)?;
-        Ok(())
-    })
-    .unwrap();
-    bus.add_stage("stuck", room_for(4), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
-    bus.publish(to(&bus, 0, &["cold"])).unwrap();
-    handled.recv_timeout(LONG).unwrap();
-    bus.publish(to(&bus, 0, &["stuck"])).unwrap();
-    gate.await_waiting(1);
-    let limit = Duration::from_secs(5);
-    let busy = Arc::new(AtomicBool::new(true));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while busy.load(Ordering::Relaxed) {
-                let _ = bus.try_publish(to(&bus, 0, &["busy"]));
-            }
-        });
-        for number in 1..6 {
-            bus.publish(to(&bus, number, &["cold"])).unwrap();
-            let seen = handled.recv_timeout(limit);
-            if seen != Ok(number) {
-                busy.store(false, Ordering::Relaxed);
-            }
-            assert_eq!(seen, Ok(number), "one worker is stuck, the other always busy");
+        let bus = threaded::<u64>(2);
+        for name in names {
+            bus.route(name).unwrap();
         }
-        busy.store(false, Ordering::Relaxed);
-    });
-    gate.open();
-    drained(&bus);
+        let gate = Gate::new();
+        let door = gate.door();
+        let (done, handled) = mpsc::channel();
+        let again = bus.route("busy").unwrap();
+        bus.add_stage("cold", room_for(4), move |context| {
+            done.send(*context.payload())?;
+            Ok(())
+        })
+        .unwrap();
+        bus.add_stage("busy", room_for(4), move |context| {
+            context.push(again)?;
+            Ok(())
+        })
+        .unwrap();
+        bus.add_stage("stuck", room_for(4), move |_| {
+            door.pass();
+            Ok(())
+        })
+        .unwrap();
+        bus.publish(to(&bus, 0, &["cold"])).unwrap();
+        handled.recv_timeout(LONG).unwrap();
+        bus.publish(to(&bus, 0, &["stuck"])).unwrap();
+        gate.await_waiting(1);
+        let limit = Duration::from_secs(5);
+        let busy = Arc::new(AtomicBool::new(true));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while busy.load(Ordering::Relaxed) {
+                    let _ = bus.try_publish(to(&bus, 0, &["busy"]));
+                }
+            });
+            for number in 1..6 {
+                bus.publish(to(&bus, number, &["cold"])).unwrap();
+                let seen = handled.recv_timeout(limit);
+                if seen != Ok(number) {
+                    busy.store(false, Ordering::Relaxed);
+                }
+                assert_eq!(seen, Ok(number), "one worker is stuck, the other always busy");
+            }
+            busy.store(false, Ordering::Relaxed);
+        });
+        gate.open();
+        drained(&bus);
+    }
 }
 
 #[test]

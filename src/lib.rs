@@ -44,6 +44,7 @@
 
 pub mod clock;
 pub mod envelope;
+pub mod log;
 pub mod metrics;
 
 #[cfg(all(loom, feature = "loom"))]

@@ -1,0 +1,108 @@
+//! What can go wrong with a log: where, what, and what to do.
+
+use std::io;
+
+use super::judge::{Damage, Flaw};
+use super::survey::Order;
+
+/// An error of the log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The storage refused.
+    #[error("cannot {action} `{name}`")]
+    Storage {
+        /// What was tried.
+        action: &'static str,
+        /// The file, or the directory.
+        name: String,
+        /// What the storage said.
+        #[source]
+        source: io::Error,
+    },
+    /// The log holds bytes that are not what was written. Nothing was changed.
+    #[error("{0}; salvage what is readable into another directory")]
+    Damaged(Damage),
+    /// Somebody writes to it.
+    #[error(
+        "the log in `{0}` is open for writing elsewhere; stop that first, or open it read-only"
+    )]
+    Locked(String),
+    /// A file with the name of a segment is none.
+    #[error("`{0}` has the name of a segment and is none; move it away")]
+    Foreign(String),
+    /// The segment belongs to another log.
+    #[error("`{0}` belongs to another log than the segments before it; move it back to its own")]
+    OtherLog(String),
+    /// Written by a newer version of this crate.
+    #[error("`{name}` has format version {version}, this is 1; open it with a newer waystage")]
+    Version {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// A record does not fit into a segment.
+    #[error("a record of {size} bytes is above the limit of {limit}; make segments larger")]
+    TooLarge {
+        /// Bytes of its body.
+        size: usize,
+        /// The most bytes of a body.
+        limit: usize,
+    },
+    /// A setting is out of its range.
+    #[error("`{field}` is {value}, and has to be {expected}")]
+    Setting {
+        /// The setting.
+        field: &'static str,
+        /// What it was.
+        value: u64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A write or a flush failed, and nothing is certain any more until the log is opened again.
+    #[error("the log was poisoned when it could not {action}; open it again")]
+    Poisoned {
+        /// What failed first.
+        action: &'static str,
+    },
+}
+
+impl LogError {
+    /// Wraps what the storage said.
+    pub fn storage(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Storage { action, name: name.to_owned(), source }
+    }
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { segment, offset, flaw, watermark } = self;
+        write!(
+            f,
+            "the log is damaged in {} at byte {offset}: {flaw}",
+            super::segment::name(*segment)
+        )?;
+        write!(f, " (durable up to record {watermark})")
+    }
+}
+
+impl std::fmt::Display for Flaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Record(fault) => write!(f, "{}", fault.text()),
+            Self::Order(Order::Sequence { expected, found }) => {
+                write!(f, "record {found} stands where {expected} belongs")
+            }
+            Self::Order(Order::Time) => write!(f, "a record is older than the one before"),
+            Self::Order(Order::Watermark) => write!(f, "a record's watermark cannot be true"),
+            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing"),
+            Self::Segment => write!(f, "the segment is missing"),
+            Self::Header => write!(f, "the segment's header does not check"),
+            Self::Size { expected, found } => {
+                write!(f, "the file has {found} bytes where its header says {expected}")
+            }
+            Self::Number(found) => write!(f, "the header says that this is segment {found}"),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The segment log: an append-only store of checksummed records that survives crash and power cut.
+//!
+//! `README.md` beside this file has the format, the order of writes and the rules of recovery;
+//! names like *W3* refer to it. Files: [`frame`] (one record as bytes), [`mask`] (bodies without
+//! runs of zeros), [`torn`] (a record cut short against a damaged one), [`segment`] (a file and its
+//! header), [`survey`] and [`judge`] (what recovery finds and what it means), [`disk`] and
+//! [`region`] (where the bytes are).
+
+pub mod disk;
+pub mod error;
+pub mod folder;
+pub mod frame;
+pub mod judge;
+pub mod mask;
+pub mod recover;
+
+pub mod region;
+pub mod segment;
+pub mod survey;
+pub mod tail;
+pub mod torn;
+
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod tests;

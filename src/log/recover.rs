@@ -1,0 +1,226 @@
+//! Recovery: surveys the segments, has them judged, cuts a torn tail, and hands out the records.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::disk::{Disk, FileWriter};
+use super::error::LogError;
+use super::frame::{self, Found, Record};
+use super::judge::{Damage, Flaw, Verdict, judge};
+use super::region::Region;
+use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
+use super::survey::{Survey, survey};
+
+/// Zeros are written in pieces of this size when a tail is cut.
+const ZEROS_BYTES: usize = 1 << 16;
+
+/// A log as recovery found it, in the order of its segments.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The segments surveyed.
+    pub segments: Vec<Segment>,
+    /// Where the log ends.
+    pub verdict: Verdict,
+}
+
+/// One segment of a recovered log.
+#[derive(Debug)]
+pub struct Segment {
+    /// What it holds.
+    pub survey: Survey,
+    region: Arc<Region>,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The number of its segment.
+    pub segment: u64,
+    /// Bytes from the beginning of the file.
+    pub offset: u64,
+}
+
+impl Segment {
+    /// Calls `visit` with each record, until it says that it has seen enough.
+    fn walk(&self, mut visit: impl FnMut(u64, Record<'_>) -> ControlFlow<()>) {
+        let bytes = self.region.bytes(0..self.survey.end).unwrap_or_default();
+        let mut offset = HEADER_BYTES;
+        while let Found::Record(record) = frame::read(bytes, offset, self.survey.header.identity) {
+            if visit(offset as u64, record).is_break() {
+                return;
+            }
+            offset += record.size();
+        }
+    }
+
+    /// Where the first record above `watermark` begins, or where the records end.
+    fn first_above(&self, watermark: u64) -> u64 {
+        let mut first = self.survey.end;
+        if self.survey.run.is_none_or(|run| run.last <= watermark) {
+            return first;
+        }
+        self.walk(|offset, record| {
+            if record.stamp.sequence <= watermark {
+                return ControlFlow::Continue(());
+            }
+            first = offset;
+            ControlFlow::Break(())
+        });
+        first
+    }
+}
+
+impl Recovered {
+    /// Calls `visit` with each record in order.
+    ///
+    /// # Errors
+    /// The first one of `visit`.
+    pub fn visit<E>(
+        &self,
+        mut visit: impl FnMut(Location, Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut result = Ok(());
+        for segment in self.segments.iter().take(self.verdict.active + 1) {
+            let number = segment.survey.header.number;
+            segment.walk(|offset, record| {
+                result = visit(Location { segment: number, offset }, record);
+                if result.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            if result.is_err() {
+                break;
+            }
+        }
+        result
+    }
+}
+
+/// Reads a log without changing anything.
+///
+/// # Errors
+/// Damage, files that are no segments, and what the storage says.
+pub fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+    let numbers = numbers(disk)?;
+    let mut segments = Vec::with_capacity(numbers.len());
+    for &number in &numbers {
+        segments.push(open_segment(disk, number)?);
+    }
+    let Some(first) = segments.first() else { return Ok(None) };
+    let log = first.survey.header.log;
+    if let Some(other) = segments.iter().find(|segment| segment.survey.header.log != log) {
+        return Err(LogError::OtherLog(segment::name(other.survey.header.number)));
+    }
+    let surveys: Vec<Survey> = segments.iter().map(|segment| segment.survey.clone()).collect();
+    let verdict = judge(&surveys, 1).map_err(LogError::Damaged)?;
+    Ok(Some(Recovered { segments, verdict }))
+}
+
+/// Reads a log, cuts what was torn, makes durable what is left, and removes files in the making.
+///
+/// # Errors
+/// As [`inspect`], and then nothing was changed; or what the storage says.
+pub fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+    let recovered = inspect(disk)?;
+    remove_unfinished(disk)?;
+    // A name that is there may be one that a killed process gave and never flushed.
+    disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;
+    let Some(mut recovered) = recovered else { return Ok(None) };
+    settle(disk, &mut recovered)?;
+    recovered.verdict.watermark = recovered.verdict.last;
+    Ok(Some(recovered))
+}
+
+/// The numbers of all segments, rising.
+fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
+    let names = disk.names().map_err(LogError::storage("list", "the log's directory"))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn open_segment(disk: &dyn Disk, number: u64) -> Result<Segment, LogError> {
+    let name = segment::name(number);
+    let region = disk.view(&name).map_err(LogError::storage("read", &name))?;
+    let header = read_header(&region, number, &name)?;
+    let bytes = region.bytes(0..region.stable()).unwrap_or_default();
+    let survey = survey(bytes, header);
+    Ok(Segment { survey, region })
+}
+
+pub(super) fn read_header(
+    region: &Region,
+    number: u64,
+    name: &str,
+) -> Result<SegmentHeader, LogError> {
+    let damaged =
+        |flaw| LogError::Damaged(Damage { segment: number, offset: 0, flaw, watermark: 0 });
+    let size = region.stable();
+    let bytes = region.bytes(0..HEADER_BYTES as u64).and_then(<[u8]>::first_chunk::<HEADER_BYTES>);
+    let Some(bytes) = bytes else {
+        return Err(damaged(Flaw::Size { expected: HEADER_BYTES as u64, found: size }));
+    };
+    let header = SegmentHeader::from_bytes(bytes).map_err(|fault| match fault {
+        HeaderFault::Foreign if bytes.iter().any(|&byte| byte != 0) => {
+            LogError::Foreign(name.to_owned())
+        }
+        HeaderFault::Version(version) => LogError::Version { name: name.to_owned(), version },
+        HeaderFault::Foreign | HeaderFault::Damaged => damaged(Flaw::Header),
+    })?;
+    if header.size != size {
+        return Err(damaged(Flaw::Size { expected: header.size, found: size }));
+    }
+    if header.number != number {
+        return Err(damaged(Flaw::Number(header.number)));
+    }
+    Ok(header)
+}
+
+fn remove_unfinished(disk: &dyn Disk) -> Result<(), LogError> {
+    let names = disk.names().map_err(LogError::storage("list", "the log's directory"))?;
+    for name in names.iter().filter(|name| name.ends_with(segment::UNFINISHED)) {
+        disk.remove(name).map_err(LogError::storage("remove", name))?;
+    }
+    Ok(())
+}
+
+/// Writes again what is not known to be durable, and flushes it; where the log was not stopped
+/// cleanly, first removes the segments behind the end, and writes zeros behind it (W6).
+fn settle(disk: &dyn Disk, recovered: &mut Recovered) -> Result<(), LogError> {
+    let verdict = recovered.verdict;
+    if !verdict.is_clean {
+        while recovered.segments.len() > verdict.active + 1
+            && let Some(segment) = recovered.segments.pop()
+        {
+            let name = segment::name(segment.survey.header.number);
+            disk.remove(&name).map_err(LogError::storage("remove", &name))?;
+            disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;
+        }
+    }
+    for (index, segment) in recovered.segments[..=verdict.active].iter().enumerate().rev() {
+        let is_active = index == verdict.active;
+        let end = if is_active { verdict.end } else { segment.survey.end };
+        let from = segment.first_above(verdict.watermark).min(end);
+        if !is_active && from == end {
+            break;
+        }
+        let name = segment::name(segment.survey.header.number);
+        let mut opened = disk.open(&name, from).map_err(LogError::storage("open", &name))?;
+        let again = segment.region.bytes(from..end).unwrap_or_default();
+        opened.writer.append(again).map_err(LogError::storage("write again", &name))?;
+        if !verdict.is_clean {
+            write_zeros(&mut *opened.writer, segment.survey.header.size - end)
+                .map_err(LogError::storage("cut", &name))?;
+        }
+        opened.flusher.flush().map_err(LogError::storage("flush", &name))?;
+    }
+    Ok(())
+}
+
+fn write_zeros(writer: &mut dyn FileWriter, mut left: u64) -> io::Result<()> {
+    while left > 0 {
+        let piece = usize::try_from(left).unwrap_or(ZEROS_BYTES).min(ZEROS_BYTES);
+        writer.append(&[0; ZEROS_BYTES][..piece])?;
+        left -= piece as u64;
+    }
+    Ok(())
+}

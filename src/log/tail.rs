@@ -1,0 +1,223 @@
+//! The end of the log, where records are added: one thread's view, without locks.
+//!
+//! Gives sequences and times, fits records into segments, and keeps the order of writes (W1-W3) of
+//! `README.md`. Records are gathered in a buffer and written with one call.
+
+use std::sync::Arc;
+
+use super::disk::{Disk, FileFlusher, Opened};
+use super::error::LogError;
+use super::frame::{self, Kind, Stamp};
+use super::recover::Recovered;
+use super::region::Region;
+use super::segment::{self, HEADER_BYTES, SegmentHeader};
+
+/// What a tail is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct TailSettings {
+    /// Bytes of a new segment.
+    pub segment_bytes: u64,
+    /// Whether a segment is flushed before the next one is used (W3).
+    pub is_safe: bool,
+    /// Where identities and the id of a new log come from; has to differ from start to start.
+    pub seed: u64,
+}
+
+/// The end of a log.
+#[derive(Debug)]
+pub struct Tail {
+    disk: Arc<dyn Disk>,
+    settings: TailSettings,
+    header: SegmentHeader,
+    active: Opened,
+    /// The number of the last segment that exists.
+    last_segment: u64,
+    /// The last sequence given.
+    sequence: u64,
+    /// The last time given.
+    time: u64,
+    /// The highest sequence known to be durable.
+    watermark: u64,
+    /// Records that are not written yet.
+    buffer: Vec<u8>,
+}
+
+impl Tail {
+    /// Goes on behind what was recovered; makes the first segment of a new log.
+    ///
+    /// # Errors
+    /// When a segment cannot be made or opened.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        recovered: Option<&Recovered>,
+        settings: TailSettings,
+    ) -> Result<Self, LogError> {
+        let (header, end) = match recovered {
+            Some(recovered) => {
+                let active = &recovered.segments[recovered.verdict.active].survey;
+                (active.header, recovered.verdict.end)
+            }
+            None => {
+                let log =
+                    u128::from(mix(settings.seed, 0)) << 64 | u128::from(mix(settings.seed, 1));
+                let header = new_header(&settings, log.to_le_bytes(), 1);
+                prepare(&*disk, header)?;
+                (header, HEADER_BYTES as u64)
+            }
+        };
+        let verdict = recovered.map(|recovered| recovered.verdict);
+        Ok(Self {
+            active: open(&*disk, header.number, end)?,
+            disk,
+            settings,
+            header,
+            last_segment: recovered
+                .and_then(|recovered| recovered.segments.last())
+                .map_or(1, |segment| segment.survey.header.number),
+            sequence: verdict.map_or(0, |verdict| verdict.last),
+            time: verdict.map_or(0, |verdict| verdict.time),
+            watermark: verdict.map_or(0, |verdict| verdict.watermark),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// The last sequence given, 0 before the first.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The highest sequence known to be durable.
+    pub fn watermark(&self) -> u64 {
+        self.watermark
+    }
+
+    /// The number of the segment that is written to.
+    pub fn segment(&self) -> u64 {
+        self.header.number
+    }
+
+    /// The bytes of the segment that is written to, for readers.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.active.region
+    }
+
+    /// What makes durable what was written.
+    pub fn flusher(&self) -> Arc<dyn FileFlusher> {
+        Arc::clone(&self.active.flusher)
+    }
+
+    /// Says that everything up to `sequence` is durable.
+    pub fn set_watermark(&mut self, sequence: u64) {
+        self.watermark = self.watermark.max(sequence.min(self.sequence));
+    }
+
+    /// The longest body of a record.
+    pub fn body_bytes_max(&self) -> usize {
+        let bytes = self.header.size.min(self.settings.segment_bytes);
+        segment::body_bytes_max(bytes).min(frame::BODY_BYTES_MAX)
+    }
+
+    /// Adds a record to the buffer, and returns its sequence. Its time is `now`, or that of the
+    /// record before if the clock went back. Where the segment is full, the buffer is written, the
+    /// segment flushed, and the next one used.
+    ///
+    /// # Errors
+    /// When it is too long, or what the storage says; then it has no sequence.
+    pub fn push(&mut self, kind: Kind, body: &[u8], now: u64) -> Result<u64, LogError> {
+        let limit = self.body_bytes_max();
+        if body.len() > limit {
+            return Err(LogError::TooLarge { size: body.len(), limit });
+        }
+        let end = self.active.writer.position() + self.buffer.len() as u64;
+        if end + frame::size(body.len()) as u64 > self.header.size {
+            self.roll()?;
+        }
+        let (sequence, time) = (self.sequence + 1, self.time.max(now));
+        let stamp = Stamp { kind, sequence, time, watermark: self.watermark };
+        frame::append(&mut self.buffer, self.header.identity, stamp, body);
+        (self.sequence, self.time) = (sequence, time);
+        Ok(sequence)
+    }
+
+    /// Writes what the buffer holds.
+    ///
+    /// # Errors
+    /// What the storage says. The tail must not be used any more then: how much was written is
+    /// not known.
+    pub fn write(&mut self) -> Result<(), LogError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = self.active.writer.append(&self.buffer);
+        self.buffer.clear();
+        written.map_err(LogError::storage("write", &segment::name(self.header.number)))
+    }
+
+    /// Writes and flushes everything.
+    ///
+    /// # Errors
+    /// What the storage says. The tail must not be used any more then.
+    pub fn flush(&mut self) -> Result<(), LogError> {
+        self.write()?;
+        let flushed = self.active.flusher.flush();
+        flushed.map_err(LogError::storage("flush", &segment::name(self.header.number)))?;
+        self.watermark = self.sequence;
+        Ok(())
+    }
+
+    /// Goes on in the next segment.
+    fn roll(&mut self) -> Result<(), LogError> {
+        if self.settings.is_safe {
+            self.flush()?;
+        } else {
+            self.write()?;
+        }
+        let number = self.header.number + 1;
+        let header = if number <= self.last_segment {
+            self.read_prepared(number)?
+        } else {
+            let header = new_header(&self.settings, self.header.log, number);
+            prepare(&*self.disk, header)?;
+            self.last_segment = number;
+            header
+        };
+        self.active = open(&*self.disk, number, HEADER_BYTES as u64)?;
+        self.header = header;
+        Ok(())
+    }
+
+    /// The header of a segment that was made before, and holds no records.
+    fn read_prepared(&self, number: u64) -> Result<SegmentHeader, LogError> {
+        let name = segment::name(number);
+        let region = self.disk.view(&name).map_err(LogError::storage("read", &name))?;
+        super::recover::read_header(&region, number, &name)
+    }
+}
+
+/// Makes a segment: its bytes first, then its name (W1).
+///
+/// # Errors
+/// What the storage says.
+pub fn prepare(disk: &dyn Disk, header: SegmentHeader) -> Result<(), LogError> {
+    let name = segment::name(header.number);
+    let unfinished = format!("{name}{}", segment::UNFINISHED);
+    disk.create(&unfinished, header.size, &header.to_bytes())
+        .map_err(LogError::storage("make", &name))?;
+    disk.rename(&unfinished, &name).map_err(LogError::storage("name", &name))?;
+    disk.sync_names().map_err(LogError::storage("flush the directory of", &name))
+}
+
+fn new_header(settings: &TailSettings, log: [u8; 16], number: u64) -> SegmentHeader {
+    let identity = mix(settings.seed, number + 1).max(1);
+    SegmentHeader { size: settings.segment_bytes, log, number, identity }
+}
+
+fn open(disk: &dyn Disk, number: u64, end: u64) -> Result<Opened, LogError> {
+    let name = segment::name(number);
+    disk.open(&name, end).map_err(LogError::storage("open", &name))
+}
+
+/// A random-looking number from a seed and a counter.
+fn mix(seed: u64, counter: u64) -> u64 {
+    twox_hash::XxHash3_64::oneshot_with_seed(seed, &counter.to_le_bytes())
+}

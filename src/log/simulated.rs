@@ -1,10 +1,10 @@
 //! A disk in memory that loses power: the second body of [`Disk`], for tests.
 //!
 //! Every write goes to a cache and is remembered by 512-byte sector; a flush makes a file durable.
-//! A power cut keeps of each sector any version since the last flush, of each file apart, and any of
-//! the name changes since the names were flushed. The end of a process keeps the cache. Operations
-//! are counted and can be made to fail: from the n-th on (a crash), or only the n-th (an error).
-//! After a failed flush the cache holds what the medium does not, as kernels do it.
+//! A power cut keeps of each sector any version since the last flush, of each file apart, and any
+//! of the name changes since the names were flushed. The end of a process keeps the cache.
+//! Operations are counted and can be made to fail: from the n-th on (a crash), or only the n-th (an
+//! error). After a failed flush the cache holds what the medium does not, as kernels do it.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -7,15 +7,18 @@
 //! [`region`] (where the bytes are).
 
 pub mod disk;
+pub mod entry;
 pub mod error;
+pub mod fold;
 pub mod folder;
 pub mod frame;
 pub mod judge;
 pub mod mask;
 pub mod recover;
-
 pub mod region;
 pub mod segment;
+pub mod settled;
+pub mod state;
 pub mod survey;
 pub mod tail;
 pub mod torn;

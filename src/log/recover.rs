@@ -9,6 +9,7 @@ use super::error::LogError;
 use super::frame::{self, Found, Record};
 use super::judge::{Damage, Flaw, Verdict, judge};
 use super::region::Region;
+pub use super::segment::Location;
 use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
 use super::survey::{Survey, survey};
 
@@ -30,15 +31,6 @@ pub struct Segment {
     /// What it holds.
     pub survey: Survey,
     region: Arc<Region>,
-}
-
-/// Where a record stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Location {
-    /// The number of its segment.
-    pub segment: u64,
-    /// Bytes from the beginning of the file.
-    pub offset: u64,
 }
 
 impl Segment {

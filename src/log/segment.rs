@@ -32,6 +32,15 @@ pub struct SegmentHeader {
     pub identity: u64,
 }
 
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Location {
+    /// The number of its segment.
+    pub segment: u64,
+    /// Bytes from the beginning of the file.
+    pub offset: u64,
+}
+
 /// Why 64 bytes are no header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderFault {

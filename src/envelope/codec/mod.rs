@@ -34,7 +34,7 @@ mod encode;
 mod error;
 mod header_fields;
 mod names;
-mod reader;
+pub(crate) mod reader;
 mod view;
 
 pub use encode::{encode, encoded_len};

@@ -6,33 +6,33 @@ use super::DecodeError;
 
 /// What is still to be read, and how much was read already.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
     offset: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, offset: 0 }
     }
 
     /// Bytes read.
-    pub(super) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
     /// Bytes not read.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// What `reader`, a copy made earlier, has not read and this one has.
-    pub(super) fn since(&self, reader: &Self) -> &'a [u8] {
+    pub(crate) fn since(&self, reader: &Self) -> &'a [u8] {
         let length = self.offset.saturating_sub(reader.offset);
         reader.rest.get(..length).unwrap_or_default()
     }
 
-    pub(super) fn bytes(
+    pub(crate) fn bytes(
         &mut self,
         length: usize,
         what: &'static str,
@@ -45,7 +45,13 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(
+    /// A reader of the next `length` bytes alone, whose offsets go on from here.
+    pub(crate) fn part(&mut self, length: usize, what: &'static str) -> Result<Self, DecodeError> {
+        let offset = self.offset;
+        Ok(Self { rest: self.bytes(length, what)?, offset })
+    }
+
+    pub(crate) fn array<const N: usize>(
         &mut self,
         what: &'static str,
     ) -> Result<[u8; N], DecodeError> {
@@ -57,23 +63,23 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    pub(super) fn u8(&mut self, what: &'static str) -> Result<u8, DecodeError> {
+    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, DecodeError> {
         self.array(what).map(u8::from_le_bytes)
     }
 
-    pub(super) fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
         self.array(what).map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         self.array(what).map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         length: usize,
         what: &'static str,
@@ -85,7 +91,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads `length` bytes that must all be zero.
-    pub(super) fn zeros(&mut self, length: usize, what: &'static str) -> Result<(), DecodeError> {
+    pub(crate) fn zeros(&mut self, length: usize, what: &'static str) -> Result<(), DecodeError> {
         let start = self.offset;
         match self.bytes(length, what)?.iter().position(|&byte| byte != 0) {
             None => Ok(()),
@@ -100,7 +106,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Refuses a count or length outside `low..=high`.
-pub(super) fn in_range(
+pub(crate) fn in_range(
     offset: usize,
     what: &'static str,
     found: usize,

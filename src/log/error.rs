@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::checkpoint::CheckpointError;
+use super::fold::FoldError;
 use super::judge::{Damage, Flaw};
 use super::survey::Order;
 
@@ -23,6 +25,20 @@ pub enum LogError {
     /// The log holds bytes that are not what was written. Nothing was changed.
     #[error("{0}; salvage what is readable into another directory")]
     Damaged(Damage),
+    /// A record is whole, and what it says cannot be: written by a faulty or a newer program.
+    #[error("record in `{name}` at byte {offset}: {source}; salvage what is readable")]
+    Record {
+        /// The file.
+        name: String,
+        /// Where the record begins.
+        offset: u64,
+        /// What cannot be.
+        #[source]
+        source: FoldError,
+    },
+    /// A checkpoint is there as a whole, and does not say what was written.
+    #[error("{0}; salvage what is readable into another directory")]
+    Checkpoint(#[from] CheckpointError),
     /// Somebody writes to it.
     #[error(
         "the log in `{0}` is open for writing elsewhere; stop that first, or open it read-only"

@@ -6,11 +6,11 @@
 //! of it back.
 
 mod change;
+mod checks;
 mod violation;
 
-use std::sync::Arc;
-
 use change::{Change, Fold};
+use checks::{begins_anew, is_the_same, rises, stage};
 pub use violation::{Breach, FoldError, Standing, Violation};
 
 use super::entry::{DurableLevel, Entry, EntryNumber, Original, entries};
@@ -286,41 +286,4 @@ impl Fold<'_> {
         self.state.counts.forgotten += forgotten.len() as u64;
         self.changes.push(Change::Window { before, forgotten });
     }
-}
-
-/// The stage that a wire form names.
-fn stage(envelope: &Parts<'_>) -> Result<Arc<str>, Breach> {
-    envelope.current.map(Arc::from).ok_or(Breach::NoStage)
-}
-
-/// Who comes to a stage has made no attempt there.
-fn begins_anew(envelope: &Parts<'_>) -> Result<(), Breach> {
-    match envelope.attempts {
-        0 => Ok(()),
-        found => Err(Breach::Attempts { held: 0, found }),
-    }
-}
-
-/// Attempts are counted upwards.
-fn rises(held: u16, found: u16, or_stays: bool) -> Result<(), Breach> {
-    let is_allowed = found > held || or_stays && found == held;
-    if is_allowed { Ok(()) } else { Err(Breach::Attempts { held, found }) }
-}
-
-/// A copy says what its original says.
-fn is_the_same(held: &Held, envelope: &Parts<'_>) -> Result<(), Breach> {
-    if envelope.current != Some(&*held.stage) {
-        return Err(Breach::Stage);
-    }
-    if envelope.hops != held.hops {
-        return Err(Breach::Hops { held: held.hops, found: envelope.hops });
-    }
-    if envelope.attempts != held.attempts {
-        return Err(Breach::Attempts { held: held.attempts, found: envelope.attempts });
-    }
-    let (before, found) = (held.body_version, envelope.body_version);
-    if found != before {
-        return Err(Breach::Body { held: before, found, is_new: false });
-    }
-    if envelope.payload.is_none() { Err(Breach::NoBody) } else { Ok(()) }
 }

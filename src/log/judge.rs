@@ -68,7 +68,8 @@ pub struct Verdict {
     pub is_clean: bool,
 }
 
-/// Judges segments in the order of their numbers; the first has to begin with `first`.
+/// Judges segments in the order of their numbers; the first has to begin with record `first`, or
+/// with an earlier one.
 ///
 /// # Errors
 /// The first damage.
@@ -140,7 +141,7 @@ fn check_numbers(surveys: &[Survey], watermark: u64) -> Result<(), Damage> {
 fn joins(before: Option<&Run>, run: &Run, first: u64) -> Result<(), Order> {
     match before {
         Some(before) => check_order(before, run.first, run.first_time, run.first_watermark),
-        None if run.first == first => Ok(()),
+        None if run.first <= first => Ok(()),
         None => Err(Order::Sequence { expected: first, found: run.first }),
     }
 }

@@ -6,6 +6,7 @@
 //! header), [`survey`] and [`judge`] (what recovery finds and what it means), [`disk`] and
 //! [`region`] (where the bytes are).
 
+pub mod checkpoint;
 pub mod disk;
 pub mod entry;
 pub mod error;
@@ -16,6 +17,7 @@ pub mod judge;
 pub mod mask;
 pub mod recover;
 pub mod region;
+pub mod restore;
 pub mod segment;
 pub mod settled;
 pub mod state;

@@ -1,9 +1,11 @@
 //! Recovery: surveys the segments, has them judged, cuts a torn tail, and hands out the records.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::checkpoint::{self, Complete};
 use super::disk::{Disk, FileWriter};
 use super::error::LogError;
 use super::frame::{self, Found, Record};
@@ -19,10 +21,14 @@ const ZEROS_BYTES: usize = 1 << 16;
 /// A log as recovery found it, in the order of its segments.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The segments surveyed.
+    /// The segments needed, which were surveyed.
     pub segments: Vec<Segment>,
     /// Where the log ends.
     pub verdict: Verdict,
+    /// The newest complete checkpoint; `None`: everything begins with record 1.
+    pub checkpoint: Option<Complete>,
+    /// The numbers of older segments that are still there, which nothing needs.
+    pub unneeded: Vec<u64>,
 }
 
 /// One segment of a recovered log.
@@ -64,19 +70,36 @@ impl Segment {
 }
 
 impl Recovered {
-    /// Calls `visit` with each record in order.
+    /// Calls `visit` with each record in order, from the beginning of the first segment needed.
     ///
     /// # Errors
     /// The first one of `visit`.
     pub fn visit<E>(
         &self,
+        visit: impl FnMut(Location, Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.visit_from(0, visit)
+    }
+
+    /// The same from record `first` on.
+    ///
+    /// # Errors
+    /// The first one of `visit`.
+    pub fn visit_from<E>(
+        &self,
+        first: u64,
         mut visit: impl FnMut(Location, Record<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut result = Ok(());
         for segment in self.segments.iter().take(self.verdict.active + 1) {
+            if segment.survey.run.is_none_or(|run| run.last < first) {
+                continue;
+            }
             let number = segment.survey.header.number;
             segment.walk(|offset, record| {
-                result = visit(Location { segment: number, offset }, record);
+                if record.stamp.sequence >= first {
+                    result = visit(Location { segment: number, offset }, record);
+                }
                 if result.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             if result.is_err() {
@@ -87,24 +110,74 @@ impl Recovered {
     }
 }
 
-/// Reads a log without changing anything.
+/// Reads a log without changing anything, from the newest segment back to the oldest needed.
 ///
 /// # Errors
 /// Damage, files that are no segments, and what the storage says.
 pub fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
     let numbers = numbers(disk)?;
-    let mut segments = Vec::with_capacity(numbers.len());
-    for &number in &numbers {
-        segments.push(open_segment(disk, number)?);
+    let mut segments: VecDeque<Segment> = VecDeque::with_capacity(numbers.len());
+    let mut bound = u64::MAX;
+    for (index, &number) in numbers.iter().enumerate().rev() {
+        let segment = open_segment(disk, number)?;
+        if let Some(next) = segments.front()
+            && next.survey.header.log != segment.survey.header.log
+        {
+            return Err(LogError::OtherLog(segment::name(next.survey.header.number)));
+        }
+        segments.push_front(segment);
+        if let Some((start, checkpoint, verdict)) = newest_checkpoint(&segments, &mut bound)? {
+            let unneeded = numbers[..index + start].to_vec();
+            let segments = segments.into_iter().skip(start).collect();
+            let checkpoint = Some(checkpoint);
+            return Ok(Some(Recovered { segments, verdict, checkpoint, unneeded }));
+        }
     }
-    let Some(first) = segments.first() else { return Ok(None) };
-    let log = first.survey.header.log;
-    if let Some(other) = segments.iter().find(|segment| segment.survey.header.log != log) {
-        return Err(LogError::OtherLog(segment::name(other.survey.header.number)));
+    let Some(first) = segments.front() else { return Ok(None) };
+    let verdict = judged(segments.iter(), 1)?;
+    let number = first.survey.header.number;
+    if number > 1 {
+        // Older ones went when a checkpoint was whole, and there is none.
+        let watermark = verdict.watermark;
+        let damage = Damage { segment: number - 1, offset: 0, flaw: Flaw::Segment, watermark };
+        return Err(LogError::Damaged(damage));
     }
-    let surveys: Vec<Survey> = segments.iter().map(|segment| segment.survey.clone()).collect();
-    let verdict = judge(&surveys, 1).map_err(LogError::Damaged)?;
-    Ok(Some(Recovered { segments, verdict }))
+    let (segments, unneeded) = (segments.into(), Vec::new());
+    Ok(Some(Recovered { segments, verdict, checkpoint: None, unneeded }))
+}
+
+/// The newest complete checkpoint before record `bound` that needs none but these segments and
+/// stands before the end of the log; with the first segment that it needs, and the verdict over
+/// what follows. One that stands behind the end becomes the bound.
+fn newest_checkpoint(
+    segments: &VecDeque<Segment>,
+    bound: &mut u64,
+) -> Result<Option<(usize, Complete, Verdict)>, LogError> {
+    let seen = segments.iter().map(|segment| &segment.survey.checkpoints);
+    for found in checkpoint::complete(seen) {
+        if found.sequence >= *bound {
+            continue;
+        }
+        let is_lowest = |segment: &Segment| segment.survey.header.number == found.end.lowest;
+        let Some(start) = segments.iter().position(is_lowest) else {
+            // What it needs is further back.
+            return Ok(None);
+        };
+        let verdict = judged(segments.range(start..), found.end.at + 1)?;
+        if verdict.last >= found.sequence {
+            return Ok(Some((start, found, verdict)));
+        }
+        *bound = found.sequence;
+    }
+    Ok(None)
+}
+
+fn judged<'a>(
+    segments: impl Iterator<Item = &'a Segment>,
+    first: u64,
+) -> Result<Verdict, LogError> {
+    let surveys: Vec<Survey> = segments.map(|segment| segment.survey.clone()).collect();
+    judge(&surveys, first).map_err(LogError::Damaged)
 }
 
 /// Reads a log, cuts what was torn, makes durable what is left, and removes files in the making.

@@ -35,8 +35,8 @@ impl Settled {
     }
 
     /// The ids, that of the oldest completion first.
-    pub fn iter(&self) -> impl Iterator<Item = EnvelopeId> {
-        self.order.iter().copied()
+    pub fn iter(&self) -> std::collections::vec_deque::Iter<'_, EnvelopeId> {
+        self.order.iter()
     }
 
     /// Adds one that is not there; hands back what is forgotten for it.

@@ -3,6 +3,7 @@
 //! A survey reads every record of a segment once, checks it, and says where the records end and
 //! how. It judges nothing: whether a bad place is damage depends on what other segments know.
 
+use super::checkpoint::Seen;
 use super::frame::{self, Bad, Found, Kind};
 use super::segment::{HEADER_BYTES, SegmentHeader};
 
@@ -68,8 +69,8 @@ pub struct Survey {
     pub watermark: u64,
     /// The highest sequence of a valid record behind a bad place.
     pub beyond: Option<u64>,
-    /// Where the last complete checkpoint ends, among the records of the run.
-    pub checkpoint: Option<u64>,
+    /// The records of checkpoints, among those of the run.
+    pub checkpoints: Seen,
 }
 
 /// Surveys the bytes of a whole segment.
@@ -82,7 +83,7 @@ pub fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
         ending: Ending::Clean,
         watermark: 0,
         beyond: None,
-        checkpoint: None,
+        checkpoints: Seen::default(),
     };
     let mut offset = HEADER_BYTES;
     survey.ending = loop {
@@ -96,9 +97,7 @@ pub fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
                     Err(order) => break Ending::Order(order),
                 }
                 survey.watermark = survey.watermark.max(stamp.watermark);
-                if stamp.kind == Kind::CheckpointEnd {
-                    survey.checkpoint = Some(offset as u64);
-                }
+                survey.checkpoints.note(&record);
                 offset += record.size();
             }
         }

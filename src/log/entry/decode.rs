@@ -125,7 +125,7 @@ pub(in crate::log) fn cause(reader: &mut Reader<'_>) -> Result<CauseCode, EntryE
     CauseCode::from_number(number).ok_or_else(|| unknown(offset, "the cause", number))
 }
 
-fn number(reader: &mut Reader<'_>) -> Result<EntryNumber, EntryError> {
+pub(in crate::log) fn number(reader: &mut Reader<'_>) -> Result<EntryNumber, EntryError> {
     Ok(EntryNumber {
         sequence: reader.u64("the sequence of an entry")?,
         index: reader.u32("the index of an entry")?,

@@ -74,11 +74,7 @@ impl<'a> Fold<'a> {
         self.state.open.get(&id).ok_or(Breach::Standing(Standing::Unknown))
     }
 
-    pub(super) fn letter_of(
-        &self,
-        number: EntryNumber,
-        id: EnvelopeId,
-    ) -> Result<&Letter, Breach> {
+    pub(super) fn letter_of(&self, number: EntryNumber, id: EnvelopeId) -> Result<&Letter, Breach> {
         let letter = self.state.letters.get(&number).ok_or(Breach::NoLetter { number })?;
         if letter.id == id { Ok(letter) } else { Err(Breach::LetterOf { number, id: letter.id }) }
     }
@@ -100,11 +96,7 @@ impl<'a> Fold<'a> {
     }
 }
 
-fn put_back<K: Ord, V>(
-    values: &mut std::collections::BTreeMap<K, V>,
-    key: K,
-    before: Option<V>,
-) {
+fn put_back<K: Ord, V>(values: &mut std::collections::BTreeMap<K, V>, key: K, before: Option<V>) {
     match before {
         Some(value) => values.insert(key, value),
         None => values.remove(&key),

@@ -154,7 +154,7 @@ fn newest_checkpoint(
     bound: &mut u64,
 ) -> Result<Option<(usize, Complete, Verdict)>, LogError> {
     let seen = segments.iter().map(|segment| &segment.survey.checkpoints);
-    for found in checkpoint::complete(seen) {
+    for found in checkpoint::complete(&seen) {
         if found.sequence >= *bound {
             continue;
         }

@@ -1,8 +1,14 @@
 //! Tests of the log on the simulated disk. Each prints its seed when it fails.
 
 mod bits;
+mod checkpoints;
+mod entries;
+mod folds;
 mod format;
+mod invent;
+mod live;
 mod model;
+mod story;
 mod torn;
 
 use std::sync::Arc;

@@ -48,7 +48,7 @@ impl Seen {
 
 /// The complete checkpoints in these segments, given in the order of their numbers; newest first.
 pub(in crate::log) fn complete<'a>(
-    segments: impl DoubleEndedIterator<Item = &'a Seen> + Clone,
+    segments: &(impl DoubleEndedIterator<Item = &'a Seen> + Clone),
 ) -> Vec<Complete> {
     let ends = segments.clone().rev().flat_map(|seen| seen.ends.iter().rev());
     let is_complete = |found: &&Complete| {

@@ -83,7 +83,7 @@ pub(in crate::log) fn put_frame(
     out.extend_from_slice(&[0, 0, 0, 0, kind, 0, 0, 0]);
     let put = put(out);
     let length = out.len() - start - HEAD_BYTES;
-    let put = put.and(match u32::try_from(length) {
+    let put = put.and_then(|()| match u32::try_from(length) {
         Ok(fits) if length <= BODY_BYTES_MAX => Ok(fits),
         _ => Err(EntryEncodeError::TooLong { length }),
     });

@@ -134,7 +134,6 @@ pub enum Original {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "it lives on the stack, one at a time")]
 pub enum Entry<'a> {
     /// An envelope came in; it stands at its current stage.
     Accept {

@@ -6,19 +6,32 @@
 //! header), [`survey`] and [`judge`] (what recovery finds and what it means), [`disk`] and
 //! [`region`] (where the bytes are).
 
+mod background;
 pub mod disk;
 pub mod error;
+mod flush;
 pub mod folder;
 pub mod frame;
 pub mod judge;
 pub mod mask;
+mod poison;
+mod prepare;
+mod receipt;
 pub mod recover;
 
 pub mod region;
 pub mod segment;
+mod settings;
+mod store;
 pub mod survey;
 pub mod tail;
 pub mod torn;
+mod writer;
+
+pub use error::LogError;
+pub use receipt::Receipt;
+pub use settings::{LogSettings, Sync};
+pub use store::Log;
 
 #[cfg(test)]
 mod simulated;

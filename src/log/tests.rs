@@ -3,6 +3,7 @@
 mod bits;
 mod format;
 mod model;
+mod together;
 mod torn;
 
 use std::sync::Arc;

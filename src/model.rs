@@ -23,6 +23,8 @@ use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::coord::on_worker::InTurn;
 use crate::envelope::{Envelope, Route};
+use crate::log::disk::Disk;
+use crate::log::{Log, LogError, LogSettings};
 use crate::metrics::counter::{Counter, Tally};
 use crate::stage::enter::Refusal;
 use crate::stage::handler::Handler;
@@ -245,6 +247,15 @@ pub fn steals(shared: &Shared) -> u64 {
 /// Hops that wait for room.
 pub fn hops_waiting<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u64 {
     stage.snapshot(0).hops_waiting
+}
+
+/// Opens a log on a disk of the model, without a thread of its own.
+///
+/// # Errors
+/// What the disk says.
+pub fn log(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> Result<Log, LogError> {
+    let settings = LogSettings { segment_bytes: 4_096, seed: Some(1), ..LogSettings::default() };
+    Ok(Log::on(disk, &settings, clock)?.0)
 }
 
 /// The stages of a bus. A model keeps them to its end: loom does not see the counts of std's `Arc`,

@@ -7,12 +7,16 @@
 compile_error!("run from `loom-tests`, without RUSTFLAGS: .cargo/config.toml sets `--cfg loom`");
 
 #[cfg(loom)]
+mod disk;
+#[cfg(loom)]
 mod engine;
 #[cfg(loom)]
 mod explore;
 #[cfg(loom)]
 mod team;
 
+#[cfg(loom)]
+pub use disk::HeapDisk;
 #[cfg(loom)]
 pub use engine::{Books, End, Number, StillClock, Tray, World, small};
 #[cfg(loom)]

@@ -66,6 +66,15 @@ pub enum LogError {
         /// The most bytes of a body.
         limit: usize,
     },
+    /// A new segment cannot be made. Nothing is lost: free some space and append again.
+    #[error("there is no room for `{name}`; what was appended before is intact")]
+    NoRoom {
+        /// The segment.
+        name: String,
+        /// What the storage said.
+        #[source]
+        source: io::Error,
+    },
     /// A setting is out of its range.
     #[error("`{field}` is {value}, and has to be {expected}")]
     Setting {

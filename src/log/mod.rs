@@ -7,24 +7,37 @@
 //! [`region`] (where the bytes are). What records say: [`entry`] (the bytes), [`fold`] and [`state`]
 //! (what is true after them), [`checkpoint`] and [`restore`] (a state as records, and back).
 
+mod background;
 pub mod checkpoint;
 pub mod disk;
 pub mod entry;
 pub mod error;
+mod flush;
 pub mod fold;
 pub mod folder;
 pub mod frame;
 pub mod judge;
 pub mod mask;
+mod poison;
+mod prepare;
+mod receipt;
 pub mod recover;
 pub mod region;
 pub mod restore;
 pub mod segment;
+mod settings;
 pub mod settled;
 pub mod state;
+mod store;
 pub mod survey;
 pub mod tail;
 pub mod torn;
+mod writer;
+
+pub use error::LogError;
+pub use receipt::Receipt;
+pub use settings::{LogSettings, Sync};
+pub use store::Log;
 
 #[cfg(test)]
 mod simulated;

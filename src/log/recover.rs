@@ -70,6 +70,21 @@ impl Segment {
 }
 
 impl Recovered {
+    /// The log's id.
+    pub fn log(&self) -> [u8; 16] {
+        self.active().log
+    }
+
+    /// The header of the segment in which the log ends.
+    pub fn active(&self) -> SegmentHeader {
+        self.segments[self.verdict.active].survey.header
+    }
+
+    /// The number of the last segment that is there.
+    pub fn last_segment(&self) -> u64 {
+        self.segments.last().map_or(0, |segment| segment.survey.header.number)
+    }
+
     /// Calls `visit` with each record in order, from the beginning of the first segment needed.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::disk::{Disk, FileFlusher, Opened};
 use super::error::LogError;
 use super::frame::{self, Kind, Stamp};
+use super::prepare::{Preparer, mix};
 use super::recover::Recovered;
 use super::region::Region;
 use super::segment::{self, HEADER_BYTES, SegmentHeader};
@@ -27,11 +28,10 @@ pub struct TailSettings {
 #[derive(Debug)]
 pub struct Tail {
     disk: Arc<dyn Disk>,
-    settings: TailSettings,
+    preparer: Arc<Preparer>,
+    is_safe: bool,
     header: SegmentHeader,
     active: Opened,
-    /// The number of the last segment that exists.
-    last_segment: u64,
     /// The last sequence given.
     sequence: u64,
     /// The last time given.
@@ -52,33 +52,40 @@ impl Tail {
         recovered: Option<&Recovered>,
         settings: TailSettings,
     ) -> Result<Self, LogError> {
+        let TailSettings { segment_bytes, is_safe, seed } = settings;
+        let new = u128::from(mix(seed, 0)) << 64 | u128::from(mix(!seed, 0));
+        let log = recovered.map_or(new.to_le_bytes(), Recovered::log);
+        let last = recovered.map_or(0, Recovered::last_segment);
+        let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, last);
         let (header, end) = match recovered {
-            Some(recovered) => {
-                let active = &recovered.segments[recovered.verdict.active].survey;
-                (active.header, recovered.verdict.end)
-            }
+            Some(recovered) => (recovered.active(), recovered.verdict.end),
             None => {
-                let log =
-                    u128::from(mix(settings.seed, 0)) << 64 | u128::from(mix(settings.seed, 1));
-                let header = new_header(&settings, log.to_le_bytes(), 1);
-                prepare(&*disk, header)?;
-                (header, HEADER_BYTES as u64)
+                preparer.ensure(1)?;
+                (read_header(&*disk, 1)?, HEADER_BYTES as u64)
             }
         };
         let verdict = recovered.map(|recovered| recovered.verdict);
         Ok(Self {
             active: open(&*disk, header.number, end)?,
             disk,
-            settings,
+            preparer: Arc::new(preparer),
+            is_safe,
             header,
-            last_segment: recovered
-                .and_then(|recovered| recovered.segments.last())
-                .map_or(1, |segment| segment.survey.header.number),
             sequence: verdict.map_or(0, |verdict| verdict.last),
             time: verdict.map_or(0, |verdict| verdict.time),
             watermark: verdict.map_or(0, |verdict| verdict.watermark),
             buffer: Vec::new(),
         })
+    }
+
+    /// Makes segments ahead of need.
+    pub(crate) fn preparer(&self) -> &Arc<Preparer> {
+        &self.preparer
+    }
+
+    /// Whether the next segment will be needed before long.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.active.writer.position() > self.header.size / 2
     }
 
     /// The last sequence given, 0 before the first.
@@ -113,7 +120,7 @@ impl Tail {
 
     /// The longest body of a record.
     pub fn body_bytes_max(&self) -> usize {
-        let bytes = self.header.size.min(self.settings.segment_bytes);
+        let bytes = self.header.size.min(self.preparer.segment_bytes());
         segment::body_bytes_max(bytes).min(frame::BODY_BYTES_MAX)
     }
 
@@ -167,57 +174,28 @@ impl Tail {
 
     /// Goes on in the next segment.
     fn roll(&mut self) -> Result<(), LogError> {
-        if self.settings.is_safe {
+        if self.is_safe {
             self.flush()?;
         } else {
             self.write()?;
         }
         let number = self.header.number + 1;
-        let header = if number <= self.last_segment {
-            self.read_prepared(number)?
-        } else {
-            let header = new_header(&self.settings, self.header.log, number);
-            prepare(&*self.disk, header)?;
-            self.last_segment = number;
-            header
-        };
+        self.preparer.ensure(number)?;
+        let header = read_header(&*self.disk, number)?;
         self.active = open(&*self.disk, number, HEADER_BYTES as u64)?;
         self.header = header;
         Ok(())
     }
-
-    /// The header of a segment that was made before, and holds no records.
-    fn read_prepared(&self, number: u64) -> Result<SegmentHeader, LogError> {
-        let name = segment::name(number);
-        let region = self.disk.view(&name).map_err(LogError::storage("read", &name))?;
-        super::recover::read_header(&region, number, &name)
-    }
 }
 
-/// Makes a segment: its bytes first, then its name (W1).
-///
-/// # Errors
-/// What the storage says.
-pub fn prepare(disk: &dyn Disk, header: SegmentHeader) -> Result<(), LogError> {
-    let name = segment::name(header.number);
-    let unfinished = format!("{name}{}", segment::UNFINISHED);
-    disk.create(&unfinished, header.size, &header.to_bytes())
-        .map_err(LogError::storage("make", &name))?;
-    disk.rename(&unfinished, &name).map_err(LogError::storage("name", &name))?;
-    disk.sync_names().map_err(LogError::storage("flush the directory of", &name))
-}
-
-fn new_header(settings: &TailSettings, log: [u8; 16], number: u64) -> SegmentHeader {
-    let identity = mix(settings.seed, number + 1).max(1);
-    SegmentHeader { size: settings.segment_bytes, log, number, identity }
+/// The header of a segment without records.
+fn read_header(disk: &dyn Disk, number: u64) -> Result<SegmentHeader, LogError> {
+    let name = segment::name(number);
+    let region = disk.view(&name).map_err(LogError::storage("read", &name))?;
+    super::recover::read_header(&region, number, &name)
 }
 
 fn open(disk: &dyn Disk, number: u64, end: u64) -> Result<Opened, LogError> {
     let name = segment::name(number);
     disk.open(&name, end).map_err(LogError::storage("open", &name))
-}
-
-/// A random-looking number from a seed and a counter.
-fn mix(seed: u64, counter: u64) -> u64 {
-    twox_hash::XxHash3_64::oneshot_with_seed(seed, &counter.to_le_bytes())
 }

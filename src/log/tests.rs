@@ -9,6 +9,7 @@ mod invent;
 mod live;
 mod model;
 mod story;
+mod together;
 mod torn;
 
 use std::sync::Arc;

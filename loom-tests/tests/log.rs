@@ -1,0 +1,165 @@
+//! Appending and flushing together: no record stays in the queue, nobody waits for ever, and nothing
+//! is acknowledged that the disk does not have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake};
+
+use loom::thread;
+use waystage::log::{Log, LogError};
+use waystage::model;
+use waystage_loom_tests::{HeapDisk, Seen, StillClock, explore};
+
+/// Bytes of a record with a body of eight bytes or fewer, and of a segment's header.
+const RECORD: u64 = 56;
+const HEADER: u64 = 64;
+
+fn log_on(disk: &Arc<HeapDisk>) -> Arc<Log> {
+    Arc::new(model::log(disk.clone(), StillClock::new()).unwrap())
+}
+
+/// Runs `body` on as many threads, this one among them.
+fn together(threads: u8, body: impl Fn(u8) + Clone + Send + Sync + 'static) {
+    let others: Vec<_> = (1..threads)
+        .map(|number| {
+            let body = body.clone();
+            thread::spawn(move || body(number))
+        })
+        .collect();
+    body(0);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// Threads append; when all have returned, all is written, queued or not.
+fn queue(name: &str, bound: usize, threads: u8, each: u64) {
+    let queued = Seen::new();
+    let seen = queued.clone();
+    explore(name, bound, move || {
+        let log = log_on(&Arc::default());
+        let was_queued = Arc::new(AtomicBool::new(false));
+        let (shared, noted) = (log.clone(), was_queued.clone());
+        together(threads, move |number| {
+            for _ in 0..each {
+                let receipt = shared.append(&[number]).unwrap();
+                if format!("{receipt:?}").contains("Queued") {
+                    noted.store(true, Relaxed);
+                }
+            }
+        });
+        assert_eq!(log.written(), u64::from(threads) * each, "none is left in the queue");
+        seen.note(was_queued.load(Relaxed));
+    });
+    assert!(queued.runs() > 0, "nobody found the permit taken");
+}
+
+#[test]
+fn nothing_stays_in_the_queue() {
+    queue("log/queue", 3, 2, 1);
+}
+
+#[test]
+fn nothing_stays_in_the_queue_of_two() {
+    queue("log/queue_twice", 2, 2, 2);
+}
+
+#[test]
+fn nothing_stays_in_the_queue_of_three_threads() {
+    queue("log/queue_three", 2, 3, 1);
+}
+
+/// Threads append and wait; all return, and what they were told is on the disk.
+fn flush(name: &str, bound: usize, threads: u8) {
+    let shared = Seen::new();
+    let seen = shared.clone();
+    explore(name, bound, move || {
+        let disk: Arc<HeapDisk> = Arc::default();
+        let log = log_on(&disk);
+        let (own, medium) = (log.clone(), disk.clone());
+        together(threads, move |number| {
+            let sequence = own.append(&[number]).unwrap().wait().unwrap();
+            assert!(own.durable() >= sequence);
+            assert!(medium.durable(1) >= HEADER + sequence * RECORD, "acknowledged, not durable");
+        });
+        seen.note(disk.flushes(1) < u64::from(threads));
+    });
+    assert!(shared.runs() > 0, "no two shared a flush");
+}
+
+#[test]
+fn two_wait_for_a_flush() {
+    flush("log/flush", 3, 2);
+}
+
+#[test]
+fn three_wait_for_a_flush() {
+    flush("log/flush_three", 2, 3);
+}
+
+/// The second record goes to a new segment while the first is waited for.
+#[test]
+fn a_flush_beside_a_roll() {
+    explore("log/roll", 3, || {
+        let disk: Arc<HeapDisk> = Arc::default();
+        let log = log_on(&disk);
+        let (own, medium) = (log.clone(), disk.clone());
+        together(2, move |number| {
+            let sequence = own.append(&[number; 3_000]).unwrap().wait().unwrap();
+            assert!(medium.durable(sequence) > 3_000, "acknowledged in the wrong segment");
+        });
+        assert_eq!(log.durable(), 2);
+    });
+}
+
+#[test]
+fn a_failed_flush_is_told_to_both() {
+    explore("log/poison", 3, || {
+        let disk: Arc<HeapDisk> = Arc::default();
+        let log = log_on(&disk);
+        disk.is_broken.store(true, Relaxed);
+        let own = log.clone();
+        together(2, move |number| {
+            // The other's failure may come before our append.
+            let told = own.append(&[number]).and_then(|receipt| receipt.wait());
+            assert!(matches!(told, Err(LogError::Storage { .. } | LogError::Poisoned { .. })));
+        });
+        assert_eq!(log.durable(), 0);
+    });
+}
+
+struct Note(AtomicBool);
+
+impl Wake for Note {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A task that polls once against a thread that flushes: it is told, or was told already.
+#[test]
+fn a_task_is_woken_by_the_flush_of_a_thread() {
+    let (waited, had) = (Seen::new(), Seen::new());
+    let (wait_seen, had_seen) = (waited.clone(), had.clone());
+    explore("log/task", 3, move || {
+        let log = log_on(&Arc::default());
+        let receipt = log.append(b"x").unwrap();
+        let flusher = {
+            let log = log.clone();
+            thread::spawn(move || log.flush().unwrap())
+        };
+        let note = Arc::new(Note(AtomicBool::new(false)));
+        let waker = note.clone().into();
+        let mut receipt = std::pin::pin!(receipt);
+        let polled = receipt.as_mut().poll(&mut Context::from_waker(&waker));
+        flusher.join().unwrap();
+        let is_woken = note.0.load(Relaxed);
+        match polled {
+            Poll::Ready(sequence) => assert_eq!(sequence.unwrap(), 1),
+            Poll::Pending => assert!(is_woken, "the task sleeps for ever"),
+        }
+        wait_seen.note(is_woken);
+        had_seen.note(!is_woken);
+    });
+    assert!(waited.runs() > 0 && had.runs() > 0);
+}

@@ -1,0 +1,71 @@
+//! Makes segments ahead of need (W1): zeros, header, name, and the name made durable.
+
+use std::sync::Arc;
+
+use super::disk::Disk;
+use super::error::LogError;
+use super::segment::{self, SegmentHeader};
+use crate::sync::{Mutex, lock};
+
+/// Makes the segments of one log. Whoever needs one and whoever works ahead take turns.
+#[derive(Debug)]
+pub(crate) struct Preparer {
+    disk: Arc<dyn Disk>,
+    segment_bytes: u64,
+    log: [u8; 16],
+    seed: u64,
+    /// The number of the last segment that is there.
+    last: Mutex<u64>,
+}
+
+impl Preparer {
+    /// A preparer of the log `log`, whose last segment is `last`. The seed has to differ from start
+    /// to start, as identities come from it.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        segment_bytes: u64,
+        log: [u8; 16],
+        seed: u64,
+        last: u64,
+    ) -> Self {
+        Self { disk, segment_bytes, log, seed, last: Mutex::new(last) }
+    }
+
+    /// Bytes of a new segment.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
+    /// Returns when the segment with this number is there.
+    ///
+    /// # Errors
+    /// `NoRoom` when it cannot be made, after which it may be tried again; otherwise what the
+    /// storage said of its name.
+    pub(crate) fn ensure(&self, number: u64) -> Result<(), LogError> {
+        let mut last = lock(&self.last);
+        while *last < number {
+            self.make(*last + 1)?;
+            *last += 1;
+        }
+        Ok(())
+    }
+
+    fn make(&self, number: u64) -> Result<(), LogError> {
+        let identity = mix(self.seed, number).max(1);
+        let header = SegmentHeader { size: self.segment_bytes, log: self.log, number, identity };
+        let name = segment::name(number);
+        let unfinished = format!("{name}{}", segment::UNFINISHED);
+        if let Err(source) = self.disk.create(&unfinished, header.size, &header.to_bytes()) {
+            // Half of it may be there, on a disk that is full.
+            let _ = self.disk.remove(&unfinished);
+            return Err(LogError::NoRoom { name, source });
+        }
+        self.disk.rename(&unfinished, &name).map_err(LogError::storage("name", &name))?;
+        self.disk.sync_names().map_err(LogError::storage("flush the directory of", &name))
+    }
+}
+
+/// A random-looking number from a seed and a counter.
+pub(crate) fn mix(seed: u64, counter: u64) -> u64 {
+    twox_hash::XxHash3_64::oneshot_with_seed(seed, &counter.to_le_bytes())
+}

@@ -1,0 +1,143 @@
+//! A log that many threads append to.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::background::Background;
+use super::disk::Disk;
+use super::error::LogError;
+use super::folder::Folder;
+use super::frame::Kind;
+use super::receipt::Receipt;
+use super::recover::{Recovered, recover};
+use super::settings::{LogSettings, Sync};
+use super::tail::{Tail, TailSettings};
+use super::writer::Writer;
+use crate::clock::{Clock, SystemClock};
+
+/// An open log. Threads share it by reference or in an `Arc`.
+///
+/// ```
+/// use waystage::log::{Log, LogSettings};
+/// let directory = tempfile::tempdir()?;
+/// let (log, recovered) = Log::open(directory.path(), LogSettings::default())?;
+/// assert!(recovered.is_none(), "nothing was there");
+/// let receipt = log.append(b"a body")?;
+/// assert_eq!(receipt.wait()?, 1, "now it survives a power cut");
+/// log.close()?;
+///
+/// let (_log, recovered) = Log::open(directory.path(), LogSettings::default())?;
+/// let mut bodies = Vec::new();
+/// recovered.unwrap().visit(|_, record| {
+///     bodies.push(record.body().into_owned());
+///     Ok::<(), waystage::log::LogError>(())
+/// })?;
+/// assert_eq!(bodies[0], b"a body");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Log {
+    writer: Arc<Writer>,
+    sync: Sync,
+}
+
+impl Log {
+    /// Opens the log in a directory, which is made if it is not there; `None` for what was recovered
+    /// when there was no log. Torn records at the end are cut.
+    ///
+    /// # Errors
+    /// When somebody else has it open, when it is damaged, and what the storage says. Then nothing
+    /// was changed.
+    pub fn open(path: &Path, settings: LogSettings) -> Result<(Self, Option<Recovered>), LogError> {
+        settings.check()?;
+        let shown = path.display().to_string();
+        std::fs::create_dir_all(path).map_err(LogError::storage("make", &shown))?;
+        let folder = Folder::lock(path, settings.path());
+        let Some(folder) = folder.map_err(LogError::storage("open", &shown))? else {
+            return Err(LogError::Locked(shown));
+        };
+        let (log, recovered) = Self::on(Arc::new(folder), &settings, Arc::new(SystemClock::new()))?;
+        Background::start(&log.writer).map_err(LogError::storage("start a thread for", &shown))?;
+        Ok((log, recovered))
+    }
+
+    /// Opens a log on any disk, without a thread of its own.
+    pub(crate) fn on(
+        disk: Arc<dyn Disk>,
+        settings: &LogSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Option<Recovered>), LogError> {
+        settings.check()?;
+        let recovered = recover(&*disk)?;
+        let tail_settings = TailSettings {
+            segment_bytes: settings.segment_bytes,
+            is_safe: settings.sync != Sync::Os,
+            seed: settings.seed.unwrap_or_else(machine_seed),
+        };
+        let tail = Tail::open(disk, recovered.as_ref(), tail_settings)?;
+        let writer = Arc::new(Writer::new(tail, clock));
+        Ok((Self { writer, sync: settings.sync }, recovered))
+    }
+
+    /// Appends a record. Records of one thread keep their order.
+    ///
+    /// # Errors
+    /// When the body is too long, when there is no room for another segment, or when the log is
+    /// poisoned, which a write that fails makes it.
+    pub fn append(&self, body: &[u8]) -> Result<Receipt, LogError> {
+        let appended = self.writer.append(Kind::Entries, body)?;
+        if let Sync::Within(time) = self.sync {
+            let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            let deadline = self.writer.clock.monotonic_ns().saturating_add(time);
+            self.writer.background.flush_by(deadline);
+        }
+        Ok(Receipt::new(Arc::clone(&self.writer), self.sync, appended))
+    }
+
+    /// Flushes what has been written, and returns the highest sequence that is durable now.
+    ///
+    /// # Errors
+    /// When the log is poisoned, which a flush that fails makes it.
+    pub fn flush(&self) -> Result<u64, LogError> {
+        self.writer.flush.now(&self.writer)
+    }
+
+    /// Everything up to this sequence survives a power cut.
+    pub fn durable(&self) -> u64 {
+        self.writer.progress.durable()
+    }
+
+    /// Everything up to this sequence survives the end of the process.
+    pub fn written(&self) -> u64 {
+        self.writer.progress.written()
+    }
+
+    /// Flushes, and leaves a mark that says that all is durable, so that the next opening has
+    /// nothing to repair. Dropping the log does not.
+    ///
+    /// # Errors
+    /// When the log is or becomes poisoned.
+    pub fn close(self) -> Result<(), LogError> {
+        self.flush()?;
+        self.writer.append(Kind::Mark, &[])?;
+        self.flush().map(drop)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.writer.background.stop();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (written, durable) = (self.written(), self.durable());
+        f.debug_struct("Log").field("written", &written).field("durable", &durable).finish()
+    }
+}
+
+fn machine_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,269 @@
+//! Many threads append, one writes: whoever finds the writer's permit free writes its own record;
+//! whoever does not queues it, and the one that has the permit takes it along.
+//!
+//! A log that has no room for another segment refuses the record and goes on; one that cannot write
+//! is poisoned. The steps Q1-Q3 and R1-R3 stand in `README.md` under *Writing together*.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::background::Background;
+use super::disk::FileFlusher;
+use super::error::LogError;
+use super::flush::Flush;
+use super::frame::Kind;
+use super::poison::Poison;
+use super::tail::Tail;
+use crate::clock::Clock;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Ring, fence, try_lock, yield_now};
+
+/// Records that can wait for the one that writes.
+const QUEUE: usize = if crate::sync::SMALL { 2 } else { 1_024 };
+/// Stands for the sequence of a record that found no room.
+const REFUSED: u64 = u64::MAX;
+
+/// A record that waits to be written.
+#[derive(Debug)]
+struct Pending {
+    kind: Kind,
+    body: Vec<u8>,
+    place: Arc<Place>,
+}
+
+/// Where the sequence of a queued record will stand; zero until it is written.
+#[derive(Debug, Default)]
+pub(crate) struct Place(AtomicU64);
+
+impl Place {
+    /// The sequence; `None` until it is written, and an error when it found no room.
+    ///
+    /// # Errors
+    /// [`LogError::NoRoom`].
+    pub(crate) fn sequence(&self) -> Result<Option<u64>, LogError> {
+        // ORDERING: Acquire, pairs with the store in `Writer::write`.
+        match self.0.load(Ordering::Acquire) {
+            0 => Ok(None),
+            REFUSED => Err(LogError::NoRoom {
+                name: "the next segment".to_owned(),
+                source: std::io::ErrorKind::StorageFull.into(),
+            }),
+            sequence => Ok(Some(sequence)),
+        }
+    }
+}
+
+/// What became of an append.
+#[derive(Debug)]
+pub(crate) enum Appended {
+    /// It has this sequence, and is written.
+    Written(u64),
+    /// Somebody else writes it.
+    Queued(Arc<Place>),
+}
+
+/// What a flush has to flush.
+#[derive(Debug)]
+pub(crate) struct Active {
+    /// The number of the segment that is written to.
+    pub(crate) segment: u64,
+    /// Makes it durable.
+    pub(crate) flusher: Arc<dyn FileFlusher>,
+}
+
+/// How far a log is written, and how far it is durable.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    written: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl Progress {
+    /// Everything up to here is in its file.
+    pub(crate) fn written(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the store in `Writer::write`.
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Everything up to here is safe.
+    pub(crate) fn durable(&self) -> u64 {
+        // ORDERING: Acquire, pairs with `reach`.
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Says that everything up to `sequence` is safe; true when that is new.
+    pub(crate) fn reach(&self, sequence: u64) -> bool {
+        // ORDERING: AcqRel, pairs with `durable`: whoever sees it, sees the flush behind it.
+        self.durable.fetch_max(sequence, Ordering::AcqRel) < sequence
+    }
+}
+
+/// The writing side of a log.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// Only ever tried, never waited for.
+    tail: Mutex<Tail>,
+    queue: Ring<Pending>,
+    active: ArcSwap<Active>,
+    pub(crate) progress: Progress,
+    pub(crate) poison: Poison,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) flush: Flush,
+    pub(crate) background: Background,
+    body_bytes_max: usize,
+}
+
+impl Writer {
+    /// Goes on at the end of `tail`, everything before which is durable.
+    pub(crate) fn new(tail: Tail, clock: Arc<dyn Clock>) -> Self {
+        let written = tail.sequence();
+        Self {
+            queue: Ring::new(QUEUE),
+            active: ArcSwap::from_pointee(active(&tail)),
+            progress: Progress {
+                written: AtomicU64::new(written),
+                durable: AtomicU64::new(written),
+            },
+            poison: Poison::default(),
+            clock,
+            flush: Flush::new(),
+            background: Background::new(Arc::clone(tail.preparer())),
+            body_bytes_max: tail.body_bytes_max(),
+            tail: Mutex::new(tail),
+        }
+    }
+
+    /// What the next flush has to flush. To be read after the written position that it shall cover.
+    pub(crate) fn active(&self) -> Arc<Active> {
+        self.active.load_full()
+    }
+
+    /// Adds a record. Records of one thread keep their order.
+    ///
+    /// # Errors
+    /// When it is too long, when the log is poisoned, or becomes so by this write.
+    pub(crate) fn append(&self, kind: Kind, body: &[u8]) -> Result<Appended, LogError> {
+        let (size, limit) = (body.len(), self.body_bytes_max);
+        if size > limit {
+            return Err(LogError::TooLarge { size, limit });
+        }
+        self.poison.check()?;
+        if let Some(tail) = try_lock(&self.tail) {
+            let written = self.write(tail, Some((kind, body)));
+            self.take_along();
+            return written.map(Appended::Written);
+        }
+        let place = Arc::new(Place::default());
+        let mut pending = Pending { kind, body: body.to_vec(), place: Arc::clone(&place) };
+        // Q1
+        while let Err(refused) = self.queue.push(pending) {
+            pending = refused;
+            self.poison.check()?;
+            self.take_along();
+            yield_now();
+        }
+        self.take_along();
+        Ok(Appended::Queued(place))
+    }
+
+    /// Writes what is queued, unless somebody else does (Q2, Q3; R2, R3).
+    pub(crate) fn take_along(&self) {
+        loop {
+            // ORDERING: SeqCst: between our push, or our release of the permit, and the look at the
+            // other of the two; pairs with itself in another thread.
+            fence(Ordering::SeqCst);
+            if self.queue.is_empty() {
+                return;
+            }
+            let Some(tail) = try_lock(&self.tail) else { return };
+            if self.write(tail, None).is_err() {
+                // Poisoned: everybody is told by that.
+                return;
+            }
+        }
+    }
+
+    /// Writes the queue and then the own record, and gives the permit back (R1).
+    fn write(
+        &self,
+        mut tail: MutexGuard<'_, Tail>,
+        own: Option<(Kind, &[u8])>,
+    ) -> Result<u64, LogError> {
+        self.poison.check()?;
+        let mut places = Vec::new();
+        let result = self.fill(&mut tail, own, &mut places);
+        if tail.segment() != self.active.load().segment {
+            self.active.store(Arc::new(active(&tail)));
+        }
+        let is_written = !matches!(result, Err(Stop::Poison(_)));
+        if is_written {
+            // ORDERING: Release, pairs with `Progress::written`: a flush that covers it sees the
+            // segment it is in.
+            self.progress.written.store(tail.sequence(), Ordering::Release);
+        }
+        let has_flushed = self.progress.reach(tail.watermark());
+        let wants_segment = tail.is_half_full();
+        drop(tail);
+        let has_places = !places.is_empty();
+        for (place, sequence) in places {
+            // ORDERING: Release, pairs with `Place::sequence`.
+            place.0.store(sequence, Ordering::Release);
+        }
+        let result = result.map_err(|stop| match stop {
+            Stop::Refused(error) => error,
+            Stop::Poison(error) => self.poison.set("write", error),
+        });
+        if has_places || has_flushed || !is_written {
+            self.flush.wake(self, false);
+        }
+        if wants_segment {
+            self.background.prepare();
+        }
+        result
+    }
+
+    fn fill(
+        &self,
+        tail: &mut Tail,
+        own: Option<(Kind, &[u8])>,
+        places: &mut Vec<(Arc<Place>, u64)>,
+    ) -> Result<u64, Stop> {
+        tail.set_watermark(self.progress.durable());
+        let now = self.clock.wall_ms().saturating_mul(1_000_000);
+        for _ in 0..QUEUE {
+            let Some(Pending { kind, body, place }) = self.queue.pop() else { break };
+            match Stop::sort(tail.push(kind, &body, now)) {
+                Ok(sequence) => places.push((place, sequence)),
+                Err(Stop::Refused(_)) => places.push((place, REFUSED)),
+                Err(poison) => return Err(poison),
+            }
+        }
+        let own = own.map(|(kind, body)| Stop::sort(tail.push(kind, body, now))).transpose();
+        if matches!(own, Err(Stop::Poison(_))) {
+            return own.map(|_| 0);
+        }
+        tail.write().map_err(Stop::Poison)?;
+        Ok(own?.unwrap_or_else(|| tail.sequence()))
+    }
+}
+
+/// Why a record was not written.
+enum Stop {
+    /// It alone was not.
+    Refused(LogError),
+    /// Nothing is certain any more.
+    Poison(LogError),
+}
+
+impl Stop {
+    fn sort<T>(result: Result<T, LogError>) -> Result<T, Self> {
+        result.map_err(|error| match error {
+            LogError::NoRoom { .. } | LogError::TooLarge { .. } => Self::Refused(error),
+            _ => Self::Poison(error),
+        })
+    }
+}
+
+fn active(tail: &Tail) -> Active {
+    Active { segment: tail.segment(), flusher: tail.flusher() }
+}

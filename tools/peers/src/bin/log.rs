@@ -1,0 +1,284 @@
+//! Appending to the log beside okaywal and commitlog, interleaved in one run.
+//!
+//! Every run writes to a fresh directory beside `--dir`, and every subject does what its row says:
+//! `each` returns from an append only after a flush of the file (okaywal does the same by
+//! `fdatasync`); `not synced` leaves the bytes with the operating system (commitlog never flushes its
+//! data file). Making the first segment is not timed. Runs on a busy machine are repeated.
+
+#![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
+
+#[path = "../gate.rs"]
+mod gate;
+#[path = "../statistics.rs"]
+mod statistics;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use waystage::log::{Log, LogSettings, Receipt, Sync};
+
+use statistics::Summary;
+
+/// Appends so many bodies of a size, and returns the time it took.
+type Run = fn(&Path, &[u8], u64) -> Duration;
+
+struct Shape {
+    name: &'static str,
+    /// Appends of one run.
+    appends: u64,
+    subjects: &'static [(&'static str, Run)],
+}
+
+const SHAPES: &[Shape] = &[
+    Shape {
+        name: "not synced, 1 thread",
+        appends: 400_000,
+        subjects: &[("commitlog", commitlog_appends), ("waystage", not_synced)],
+    },
+    Shape {
+        name: "each, 1 thread",
+        appends: 1_500,
+        subjects: &[("okaywal", okaywal_1), ("waystage", each_1)],
+    },
+    Shape {
+        name: "each, 2 threads",
+        appends: 2_000,
+        subjects: &[("okaywal", okaywal_2), ("waystage", each_2)],
+    },
+    Shape {
+        name: "each, 8 threads",
+        appends: 8_000,
+        subjects: &[("okaywal", okaywal_8), ("waystage", each_8)],
+    },
+    Shape {
+        name: "each, 32 threads",
+        appends: 16_000,
+        subjects: &[("okaywal", okaywal_32), ("waystage", each_32)],
+    },
+    Shape {
+        name: "each, window 64",
+        appends: 100_000,
+        subjects: &[("okaywal", okaywal_batch_64), ("waystage", window_64)],
+    },
+    Shape {
+        name: "each, window 1024",
+        appends: 400_000,
+        subjects: &[("okaywal", okaywal_batch_1024), ("waystage", window_1024)],
+    },
+];
+
+/// Compares appends to a log with peers, as ratios to the first subject of each shape.
+#[derive(Parser)]
+struct Arguments {
+    /// Only shapes whose name contains this.
+    #[arg(default_value = "")]
+    shape: String,
+    /// Quiet runs of each subject.
+    #[arg(long, default_value_t = 15)]
+    pairs: usize,
+    /// Bytes of a body.
+    #[arg(long, default_value_t = 100)]
+    bytes: usize,
+    /// Where to write; default: the directory for temporary files.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Take runs of a busy machine too.
+    #[arg(long)]
+    no_gate: bool,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    println!(
+        "{:<22} {:<12} {:>9} {:>9} {:>9}  {:>6} {:>15}  runs",
+        "SHAPE", "SUBJECT", "ns/append", "min", "max", "ratio", "interval"
+    );
+    for shape in SHAPES.iter().filter(|shape| shape.name.contains(&arguments.shape)) {
+        compare(shape, &arguments);
+    }
+}
+
+fn compare(shape: &Shape, arguments: &Arguments) {
+    let body = vec![0x5A; arguments.bytes];
+    let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let run = |run: Run| {
+        let directory = tempfile::tempdir_in(&parent).expect("the directory can be written");
+        run(directory.path(), &body, shape.appends).as_nanos() as f64 / shape.appends as f64
+    };
+    let mut times = vec![Vec::new(); shape.subjects.len()];
+    let mut tries = 0;
+    while times[0].len() < arguments.pairs && tries < 4 * arguments.pairs {
+        tries += 1;
+        let mut round = Vec::new();
+        for (_, subject) in shape.subjects {
+            let quiet = arguments.no_gate || gate::is_quiet();
+            gate::free();
+            let time = run(*subject);
+            if quiet && (arguments.no_gate || gate::is_quiet()) {
+                round.push(time);
+            }
+        }
+        if round.len() == shape.subjects.len() {
+            for (times, time) in times.iter_mut().zip(round) {
+                times.push(time);
+            }
+        }
+    }
+    for ((name, _), own) in shape.subjects.iter().zip(&times) {
+        let row = Summary::of(own, &times[0]);
+        println!(
+            "{:<22} {name:<12} {:>9.0} {:>9.0} {:>9.0}  {:>6.2} {:>6.2} ... {:>4.2}  {}/{tries}",
+            shape.name,
+            row.median,
+            row.min,
+            row.max,
+            row.ratio,
+            row.low,
+            row.high,
+            own.len()
+        );
+    }
+}
+
+fn open(directory: &Path, sync: Sync) -> Log {
+    Log::open(directory, LogSettings { sync, ..LogSettings::default() }).expect("it opens").0
+}
+
+fn not_synced(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    let log = open(directory, Sync::Os);
+    let begin = Instant::now();
+    for _ in 0..appends {
+        let _ = log.append(body).expect("there is room");
+    }
+    begin.elapsed()
+}
+
+fn each(directory: &Path, body: &[u8], appends: u64, threads: u64) -> Duration {
+    let log = open(directory, Sync::Each);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..appends / threads {
+                    log.append(body).and_then(|receipt| receipt.wait()).expect("it is durable");
+                }
+            });
+        }
+    });
+    begin.elapsed()
+}
+
+fn each_1(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    each(directory, body, appends, 1)
+}
+
+fn each_2(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    each(directory, body, appends, 2)
+}
+
+fn each_8(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    each(directory, body, appends, 8)
+}
+
+fn each_32(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    each(directory, body, appends, 32)
+}
+
+/// One thread with so many appends that are not acknowledged yet.
+fn window(directory: &Path, body: &[u8], appends: u64, window: usize) -> Duration {
+    let log = open(directory, Sync::Each);
+    let begin = Instant::now();
+    let mut receipts: Vec<Receipt> = Vec::with_capacity(window);
+    for _ in 0..appends {
+        receipts.push(log.append(body).expect("there is room"));
+        if receipts.len() == window {
+            for receipt in receipts.drain(..) {
+                receipt.wait().expect("it is durable");
+            }
+        }
+    }
+    begin.elapsed()
+}
+
+fn window_64(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    window(directory, body, appends, 64)
+}
+
+fn window_1024(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    window(directory, body, appends, 1_024)
+}
+
+fn okaywal_log(directory: &Path) -> okaywal::WriteAheadLog {
+    let settings = okaywal::Configuration::default_for(directory)
+        .preallocate_bytes(64 << 20)
+        .checkpoint_after_bytes(48 << 20);
+    settings.open(okaywal::LogVoid).expect("it opens")
+}
+
+fn okaywal_threads(
+    directory: &Path,
+    body: &[u8],
+    appends: u64,
+    threads: u64,
+    batch: u64,
+) -> Duration {
+    let log = okaywal_log(directory);
+    let append = |count: u64| {
+        let mut entry = log.begin_entry().expect("it can be written");
+        for _ in 0..count {
+            entry.write_chunk(body).expect("it can be written");
+        }
+        entry.commit().expect("it is durable");
+    };
+    // The first entry makes the first segment.
+    append(1);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..appends / threads / batch {
+                    append(batch);
+                }
+            });
+        }
+    });
+    let time = begin.elapsed();
+    log.shutdown().expect("it stops");
+    time
+}
+
+fn okaywal_1(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 1, 1)
+}
+
+fn okaywal_2(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 2, 1)
+}
+
+fn okaywal_8(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 8, 1)
+}
+
+fn okaywal_32(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 32, 1)
+}
+
+fn okaywal_batch_64(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 1, 64)
+}
+
+fn okaywal_batch_1024(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    okaywal_threads(directory, body, appends, 1, 1_024)
+}
+
+fn commitlog_appends(directory: &Path, body: &[u8], appends: u64) -> Duration {
+    let mut options = commitlog::LogOptions::new(directory);
+    options.segment_max_bytes(64 << 20);
+    let mut log = commitlog::CommitLog::new(options).expect("it opens");
+    let begin = Instant::now();
+    for _ in 0..appends {
+        log.append_msg(body).expect("there is room");
+    }
+    begin.elapsed()
+}

@@ -18,9 +18,9 @@
 //! the stream. The end (`CheckpointEnd`): number (8), sequence of the state (8), sequence of the
 //! first part (8), lowest segment needed (8), check of the stream (8), parts (4), 4 zeros.
 //!
-//! Parts may stand between other records, and between those of a checkpoint that was given up. A checkpoint counts once its end is there together with
-//! all its parts; parts without an end are nothing. Who writes it flushes the end before any
-//! segment goes, and removes segments from the oldest on.
+//! Other records may stand between the parts. A checkpoint counts once its end is there together
+//! with all its parts; parts without an end, of one that was given up, are nothing. Who writes it
+//! flushes the end before any segment goes, and removes segments from the oldest on.
 
 mod read;
 mod seen;

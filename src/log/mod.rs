@@ -4,8 +4,9 @@
 //! names like *W3* refer to it. Files: [`frame`] (one record as bytes), [`mask`] (bodies without
 //! runs of zeros), [`torn`] (a record cut short against a damaged one), [`segment`] (a file and its
 //! header), [`survey`] and [`judge`] (what recovery finds and what it means), [`disk`] and
-//! [`region`] (where the bytes are). What records say: [`entry`] (the bytes), [`fold`] and [`state`]
-//! (what is true after them), [`checkpoint`] and [`restore`] (a state as records, and back).
+//! [`region`] (where the bytes are). What records say: [`entry`] (the bytes), [`fold`] and
+//! [`state`] (what is true after them), [`checkpoint`] and [`restore`] (a state as records, and
+//! back).
 
 mod background;
 pub mod checkpoint;

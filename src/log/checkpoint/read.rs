@@ -62,7 +62,7 @@ impl Reading {
         Self { end, state, stream: Vec::new(), check: 0, parts: 0, has_head: false }
     }
 
-    /// Reads the next part, given the body of its record. Those of other checkpoints are passed over.
+    /// Reads the next part, given the body of its record. One of another checkpoint is passed over.
     ///
     /// # Errors
     /// When it is not the next one, or an item in it is damaged.

@@ -14,8 +14,8 @@
 //! each), attempts, redrives (2 each), level, length of the stage's name (1 each), 2 zeros, the
 //! places of wire form and body.
 //!
-//! A part (`CheckpointPart`): number of the checkpoint (8), index of the part (4), 4 zeros, bytes of
-//! the stream. The end (`CheckpointEnd`): number (8), sequence of the state (8), sequence of the
+//! A part (`CheckpointPart`): number of the checkpoint (8), index of the part (4), 4 zeros, a piece
+//! of the stream. The end (`CheckpointEnd`): number (8), sequence of the state (8), sequence of the
 //! first part (8), lowest segment needed (8), check of the stream (8), parts (4), 4 zeros.
 //!
 //! Other records may stand between the parts. A checkpoint counts once its end is there together

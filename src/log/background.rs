@@ -1,21 +1,24 @@
 //! What a log does aside: the next segment made ahead of need, flushes that are due.
 //!
-//! A log of its own has one thread for it, parked nearly always. It is started when first needed and
-//! ends with the log.
+//! A log of its own has a thread for each, as making a segment takes long and a flush must not wait
+//! for it. Both are parked nearly always and end with the log.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::error::LogError;
 use super::prepare::Preparer;
 use super::writer::Writer;
-use crate::sync::{Condvar, JoinHandle, Mutex, lock, spawn_thread, wait_on};
+use crate::sync::{AtomicU64, Condvar, JoinHandle, Mutex, Ordering, lock, spawn_thread, wait_on};
+
+/// No flush is due.
+const NEVER: u64 = u64::MAX;
 
 /// What is to be done.
 #[derive(Debug, Default)]
 struct Orders {
-    /// When a flush has to begin, in monotonic nanoseconds.
-    flush_at: Option<u64>,
-    prepare: bool,
+    /// The segment to be made.
+    prepare: Option<u64>,
     stop: bool,
 }
 
@@ -23,82 +26,120 @@ struct Orders {
 #[derive(Debug)]
 pub(crate) struct Background {
     preparer: Arc<Preparer>,
+    /// When a flush has to begin, in monotonic nanoseconds; lowered by writers, taken under the lock.
+    flush_at: AtomicU64,
     orders: Mutex<Orders>,
     news: Condvar,
-    thread: Mutex<Option<JoinHandle>>,
+    threads: Mutex<Vec<JoinHandle>>,
 }
 
 impl Background {
     pub(crate) fn new(preparer: Arc<Preparer>) -> Self {
-        Self { preparer, orders: Mutex::default(), news: Condvar::new(), thread: Mutex::new(None) }
+        Self {
+            preparer,
+            flush_at: AtomicU64::new(NEVER),
+            orders: Mutex::default(),
+            news: Condvar::new(),
+            threads: Mutex::new(Vec::new()),
+        }
     }
 
-    /// Starts the thread, which lives until [`stop`](Self::stop).
+    /// Starts the threads, which live until [`stop`](Self::stop).
     ///
     /// # Errors
-    /// When the operating system refuses it.
+    /// When the operating system refuses one.
     pub(crate) fn start(writer: &Arc<Writer>) -> std::io::Result<()> {
-        let own = Arc::clone(writer);
-        let thread = spawn_thread("waystage-log".to_owned(), move || own.background.run(&own))?;
-        *lock(&writer.background.thread) = Some(thread);
+        for (name, run) in [
+            ("waystage-log-flush", Self::flush_when_due as fn(&Self, &Writer)),
+            ("waystage-log-make", Self::make_segments),
+        ] {
+            let own = Arc::clone(writer);
+            let thread = spawn_thread(name.to_owned(), move || run(&own.background, &own))?;
+            lock(&writer.background.threads).push(thread);
+        }
         Ok(())
     }
 
-    /// The next segment will be needed before long.
-    pub(crate) fn prepare(&self) {
-        self.order(|orders| !std::mem::replace(&mut orders.prepare, true));
+    /// This segment will be needed before long.
+    pub(crate) fn prepare(&self, segment: u64) {
+        lock(&self.orders).prepare = Some(segment);
+        self.news.notify_all();
     }
 
     /// A flush has to begin at `deadline` or before.
     pub(crate) fn flush_by(&self, deadline: u64) {
-        self.order(|orders| {
-            let is_earlier = orders.flush_at.is_none_or(|at| deadline < at);
-            if is_earlier {
-                orders.flush_at = Some(deadline);
-            }
-            is_earlier
-        });
+        // ORDERING: Relaxed: most find an earlier one, and those who do not take the lock.
+        if self.flush_at.load(Ordering::Relaxed) <= deadline {
+            return;
+        }
+        let orders = lock(&self.orders);
+        self.flush_at.fetch_min(deadline, Ordering::Relaxed);
+        drop(orders);
+        self.news.notify_all();
     }
 
-    /// Ends the thread, and waits for it.
-    pub(crate) fn stop(&self) {
-        self.order(|orders| !std::mem::replace(&mut orders.stop, true));
-        let thread = lock(&self.thread).take();
-        if let Some(thread) = thread {
+    /// Ends the threads, waits for them, and does the flush that is still due.
+    pub(crate) fn stop(&self, writer: &Writer) {
+        lock(&self.orders).stop = true;
+        self.news.notify_all();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
             // It panics only when something here is broken, which its own message says.
             let _ = thread.join();
         }
-    }
-
-    fn order(&self, change: impl FnOnce(&mut Orders) -> bool) {
-        let mut orders = lock(&self.orders);
-        let is_new = change(&mut orders);
-        drop(orders);
-        if is_new {
-            self.news.notify_one();
+        if self.flush_at.swap(NEVER, Ordering::Relaxed) != NEVER {
+            // A failure poisons the log, and that tells everybody.
+            let _ = writer.flush.now(writer);
         }
     }
 
-    fn run(&self, writer: &Writer) {
-        loop {
-            let mut orders = lock(&self.orders);
-            let now = writer.clock.monotonic_ns();
-            if orders.stop {
-                return;
-            }
-            if std::mem::take(&mut orders.prepare) {
+    fn flush_when_due(&self, writer: &Writer) {
+        let mut orders = lock(&self.orders);
+        while !orders.stop {
+            let (at, now) = (self.flush_at.load(Ordering::Relaxed), writer.clock.monotonic_ns());
+            if at <= now {
+                // What is written from here on sets a deadline of its own.
+                self.flush_at.store(NEVER, Ordering::Relaxed);
                 drop(orders);
-                // Without room now, whoever needs the segment tries again and is told.
-                let _ = self.preparer.ensure(writer.active().segment + 1);
-            } else if orders.flush_at.is_some_and(|at| at <= now) {
-                orders.flush_at = None;
-                drop(orders);
-                // A failure poisons the log, and that tells everybody.
                 let _ = writer.flush.now(writer);
+                orders = lock(&self.orders);
             } else {
-                let wait = orders.flush_at.map(|at| Duration::from_nanos(at - now));
-                drop(wait_on(&self.news, orders, wait));
+                let wait = (at != NEVER).then(|| Duration::from_nanos(at - now));
+                orders = wait_on(&self.news, orders, wait);
             }
+        }
+    }
+
+    fn make_segments(&self, writer: &Writer) {
+        let mut orders = lock(&self.orders);
+        while !orders.stop {
+            if let Some(segment) = orders.prepare.take() {
+                drop(orders);
+                self.make(writer, segment);
+                orders = lock(&self.orders);
+            } else {
+                orders = wait_on(&self.news, orders, None);
+            }
+        }
+    }
+
+    fn make(&self, writer: &Writer, segment: u64) {
+        match self.preparer.ensure(segment) {
+            // Without room now, whoever needs the segment tries again and is told.
+            Ok(()) | Err(LogError::NoRoom { .. }) => {}
+            Err(error) => {
+                drop(writer.poison.set("make a segment", error));
+                writer.flush.wake(writer, true);
+            }
+        }
+    }
+
+    /// Does the work of the thread that makes segments, where there is none.
+    #[cfg(test)]
+    pub(crate) fn make_what_is_wanted(&self, writer: &Writer) {
+        let wanted = lock(&self.orders).prepare.take();
+        if let Some(segment) = wanted {
+            self.make(writer, segment);
         }
     }
 }

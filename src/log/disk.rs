@@ -55,6 +55,9 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// What the storage says.
     fn sync_names(&self) -> io::Result<()>;
+
+    /// Lets others open the directory; this one is not used any more.
+    fn release(&self) {}
 }
 
 /// The position below which a file's bytes never change.

@@ -85,6 +85,9 @@ pub enum LogError {
         /// What it may be.
         expected: &'static str,
     },
+    /// The log was closed, or dropped.
+    #[error("the log is closed; what was not acknowledged by then may be there or not")]
+    Closed,
     /// A write or a flush failed, and nothing is certain any more until the log is opened again.
     #[error("the log was poisoned when it could not {action}; open it again")]
     Poisoned {

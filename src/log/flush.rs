@@ -125,6 +125,15 @@ impl Flush {
         true
     }
 
+    /// Has `waker` woken when the queued record has its sequence or the log has ended; false when
+    /// that is so already.
+    pub(crate) fn register_place(&self, writer: &Writer, place: &Place, waker: &Waker) -> bool {
+        lock(&self.waiters).push((0, Waiter::Task(waker.clone())));
+        writer.take_along();
+        // Whoever writes it now stores its sequence first, then takes the lock and wakes.
+        matches!(place.sequence(), Ok(None)) && writer.poison.check().is_ok()
+    }
+
     /// Flushes for all (L1), gives the permit back (L2), and wakes (L3, L4).
     fn lead(
         &self,
@@ -150,10 +159,14 @@ impl Flush {
         // the one before.
         let target = writer.progress.written();
         let active = writer.active();
-        if let Err(source) = active.flusher.flush() {
-            let name = super::segment::name(active.segment);
-            return Err(writer.poison.set("flush", LogError::storage("flush", &name)(source)));
+        for flusher in &active.flushers {
+            if let Err(source) = flusher.flush() {
+                let name = super::segment::name(active.segment);
+                return Err(writer.poison.set("flush", LogError::storage("flush", &name)(source)));
+            }
         }
+        // Where a write failed meanwhile, what it left is not known.
+        writer.poison.check()?;
         writer.progress.reach(target);
         leader.cohort = target.saturating_sub(before);
         Ok(())

@@ -56,6 +56,20 @@ impl Folder {
     }
 }
 
+/// Makes a directory with all above it, and their names durable.
+///
+/// # Errors
+/// When one cannot be made or flushed.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    for made in missing {
+        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
+}
+
 fn open_directory(path: &Path) -> io::Result<File> {
     let handle = File::open(path)?;
     if handle.metadata()?.is_dir() { Ok(handle) } else { Err(io::ErrorKind::NotADirectory.into()) }
@@ -127,6 +141,11 @@ impl Disk for Folder {
     fn sync_names(&self) -> io::Result<()> {
         self.handle.sync_all()
     }
+
+    fn release(&self) {
+        // It would go with the handle too.
+        let _ = self.handle.unlock();
+    }
 }
 
 #[derive(Debug)]
@@ -145,6 +164,8 @@ impl FileWriter for SegmentWriter {
         match &self.file {
             None => self.writer.append(bytes),
             Some(file) => {
+                // Writing behind the end would make the file grow.
+                self.writer.check_room(bytes.len())?;
                 file.write_all_at(bytes, self.writer.position())?;
                 self.writer.written(bytes.len())
             }

@@ -64,8 +64,6 @@ pub struct Verdict {
     pub watermark: u64,
     /// Whether something from `end` on has to go.
     pub is_cut: bool,
-    /// Whether the log was stopped cleanly: its last record is a mark, and zeros follow.
-    pub is_clean: bool,
 }
 
 /// Judges segments in the order of their numbers; the first has to begin with record `first`, or
@@ -78,8 +76,7 @@ pub fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
     check_numbers(surveys, watermark)?;
     let end = surveys.first().map_or(0, |survey| survey.end);
     let (last, time) = (first - 1, 0);
-    let (is_cut, is_clean) = (false, false);
-    let mut verdict = Verdict { active: 0, end, last, time, watermark, is_cut, is_clean };
+    let mut verdict = Verdict { active: 0, end, last, time, watermark, is_cut: false };
     let mut before: Option<&Run> = None;
     for (index, survey) in surveys.iter().enumerate() {
         let damage = |offset, flaw| {
@@ -96,7 +93,6 @@ pub fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
                 break;
             }
             before = Some(run);
-            verdict.is_clean = run.is_marked && survey.ending == Ending::Clean;
             (verdict.active, verdict.end) = (index, survey.end);
             (verdict.last, verdict.time) = (run.last, run.last_time);
         }
@@ -122,7 +118,6 @@ pub fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
         let segment = surveys.get(verdict.active).map_or(1, |survey| survey.header.number);
         return Err(Damage { segment, offset: verdict.end, flaw, watermark });
     }
-    verdict.is_clean &= !verdict.is_cut;
     Ok(verdict)
 }
 

@@ -35,13 +35,13 @@ pub fn apply(body: &mut [u8], identity: u64, mask: u8) {
 }
 
 fn has_run(body: &[u8], change: impl Fn(u64, u64) -> u64) -> bool {
-    if body.len() < RUN * WORD {
-        return false;
-    }
     let mut run = 0;
-    for (place, word) in body.chunks_exact(WORD).enumerate() {
-        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let is_light = change(word, place as u64).count_ones() <= 1;
+    for (place, part) in body.chunks(WORD).enumerate() {
+        // The last word may be short; the padding behind it is zero, masked or not.
+        let mut word = [0; WORD];
+        word[..part.len()].copy_from_slice(part);
+        let kept = u64::MAX >> (8 * (WORD - part.len()));
+        let is_light = (change(u64::from_le_bytes(word), place as u64) & kept).count_ones() <= 1;
         run = if is_light { run + 1 } else { 0 };
         if run == RUN {
             return true;

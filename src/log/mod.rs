@@ -14,6 +14,7 @@ pub mod disk;
 pub mod entry;
 pub mod error;
 mod flush;
+mod flusher;
 pub mod fold;
 pub mod folder;
 pub mod frame;

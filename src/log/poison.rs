@@ -1,37 +1,53 @@
-//! The end of a log that could not write or flush: nothing is done any more until it is opened again.
+//! The end of a log: closed, or poisoned because it could not write or flush. Nothing is done any
+//! more until it is opened again.
 
 use super::error::LogError;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// Whether the log is poisoned, and by what.
+/// Whether the log has ended, and by what.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     is_set: AtomicBool,
-    action: Mutex<&'static str>,
+    /// What failed first; `None`: it was closed.
+    failed: Mutex<Option<&'static str>>,
 }
 
 impl Poison {
-    /// Refuses when poisoned.
+    /// Refuses when the log has ended.
     ///
     /// # Errors
-    /// [`LogError::Poisoned`] with what failed first.
+    /// [`LogError::Poisoned`] with what failed first, or [`LogError::Closed`].
     #[inline]
     pub(crate) fn check(&self) -> Result<(), LogError> {
-        // ORDERING: Acquire, pairs with `set`.
-        if self.is_set.load(Ordering::Acquire) {
-            return Err(LogError::Poisoned { action: *lock(&self.action) });
-        }
-        Ok(())
+        // ORDERING: Acquire, pairs with `end`.
+        if self.is_set.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
     }
 
     /// Poisons the log, and gives the error back for the one who met it.
     pub(crate) fn set(&self, action: &'static str, error: LogError) -> LogError {
-        let mut first = lock(&self.action);
-        if first.is_empty() {
-            *first = action;
+        self.end(Some(action));
+        error
+    }
+
+    /// Ends the log without a failure.
+    pub(crate) fn close(&self) {
+        self.end(None);
+    }
+
+    fn end(&self, failed: Option<&'static str>) {
+        let mut first = lock(&self.failed);
+        // ORDERING: Relaxed under the lock, which every writer holds.
+        if !self.is_set.load(Ordering::Relaxed) {
+            *first = failed;
         }
         // ORDERING: Release, pairs with `check`.
         self.is_set.store(true, Ordering::Release);
-        error
+    }
+
+    fn error(&self) -> LogError {
+        match *lock(&self.failed) {
+            Some(action) => LogError::Poisoned { action },
+            None => LogError::Closed,
+        }
     }
 }

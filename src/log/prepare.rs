@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::disk::Disk;
 use super::error::LogError;
 use super::segment::{self, SegmentHeader};
-use crate::sync::{Mutex, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// Makes the segments of one log. Whoever needs one and whoever works ahead take turns.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Preparer {
     seed: u64,
     /// The number of the last segment that is there.
     last: Mutex<u64>,
+    /// The highest number that was made or tried ahead of need.
+    tried: AtomicU64,
 }
 
 impl Preparer {
@@ -28,12 +30,20 @@ impl Preparer {
         seed: u64,
         last: u64,
     ) -> Self {
-        Self { disk, segment_bytes, log, seed, last: Mutex::new(last) }
+        Self { disk, segment_bytes, log, seed, last: Mutex::new(last), tried: AtomicU64::new(last) }
     }
 
     /// Bytes of a new segment.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
+    }
+
+    /// Whether this segment is still to be made ahead of need; true once for each. Where it finds no
+    /// room, it is not tried again before it is needed.
+    pub(crate) fn wants(&self, number: u64) -> bool {
+        // ORDERING: Relaxed on both: it only saves work; `ensure` has its lock.
+        self.tried.load(Ordering::Relaxed) < number
+            && self.tried.fetch_max(number, Ordering::Relaxed) < number
     }
 
     /// Returns when the segment with this number is there.

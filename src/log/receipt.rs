@@ -86,10 +86,16 @@ impl Future for Receipt {
             match (receipt.is_acknowledged(), receipt.sequence()) {
                 (Err(error), _) | (_, Err(error)) => return Poll::Ready(Err(error)),
                 (Ok(true), Ok(Some(sequence))) => return Poll::Ready(Ok(sequence)),
-                (Ok(_), Ok(sequence)) => {
+                (Ok(_), Ok(Some(sequence))) => {
                     // A task never flushes itself: it would block those beside it.
-                    if writer.flush.register(writer, sequence.unwrap_or(0), context.waker()) {
+                    if writer.flush.register(writer, sequence, context.waker()) {
                         writer.background.flush_by(0);
+                        return Poll::Pending;
+                    }
+                }
+                (Ok(_), Ok(None)) => {
+                    let Appended::Queued(place) = &receipt.appended else { continue };
+                    if writer.flush.register_place(writer, place, context.waker()) {
                         return Poll::Pending;
                     }
                 }

@@ -257,24 +257,22 @@ pub(super) fn read_header(
 
 fn remove_unfinished(disk: &dyn Disk) -> Result<(), LogError> {
     let names = disk.names().map_err(LogError::storage("list", "the log's directory"))?;
-    for name in names.iter().filter(|name| name.ends_with(segment::UNFINISHED)) {
+    for name in names.iter().filter(|name| segment::is_unfinished(name)) {
         disk.remove(name).map_err(LogError::storage("remove", name))?;
     }
     Ok(())
 }
 
-/// Writes again what is not known to be durable, and flushes it; where the log was not stopped
-/// cleanly, first removes the segments behind the end, and writes zeros behind it (W6).
+/// Removes the segments behind the end, writes again what is not known to be durable and zeros up
+/// to the end of the segment, and flushes it (W6).
 fn settle(disk: &dyn Disk, recovered: &mut Recovered) -> Result<(), LogError> {
     let verdict = recovered.verdict;
-    if !verdict.is_clean {
-        while recovered.segments.len() > verdict.active + 1
-            && let Some(segment) = recovered.segments.pop()
-        {
-            let name = segment::name(segment.survey.header.number);
-            disk.remove(&name).map_err(LogError::storage("remove", &name))?;
-            disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;
-        }
+    while recovered.segments.len() > verdict.active + 1
+        && let Some(segment) = recovered.segments.pop()
+    {
+        let name = segment::name(segment.survey.header.number);
+        disk.remove(&name).map_err(LogError::storage("remove", &name))?;
+        disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;
     }
     for (index, segment) in recovered.segments[..=verdict.active].iter().enumerate().rev() {
         let is_active = index == verdict.active;
@@ -287,10 +285,8 @@ fn settle(disk: &dyn Disk, recovered: &mut Recovered) -> Result<(), LogError> {
         let mut opened = disk.open(&name, from).map_err(LogError::storage("open", &name))?;
         let again = segment.region.bytes(from..end).unwrap_or_default();
         opened.writer.append(again).map_err(LogError::storage("write again", &name))?;
-        if !verdict.is_clean {
-            write_zeros(&mut *opened.writer, segment.survey.header.size - end)
-                .map_err(LogError::storage("cut", &name))?;
-        }
+        write_zeros(&mut *opened.writer, segment.survey.header.size - end)
+            .map_err(LogError::storage("cut", &name))?;
         opened.flusher.flush().map_err(LogError::storage("flush", &name))?;
     }
     Ok(())

@@ -148,14 +148,29 @@ impl RegionWriter {
         // ORDERING: Release, pairs with the end of the process: what it leaves in the file has the
         // first word only together with the rest.
         fence(Ordering::Release);
-        for (place, &byte) in first.iter().enumerate() {
-            // SAFETY: inside, as above.
-            let byte_place = unsafe { target.add(place) };
-            // SAFETY: as for `rest`; volatile, so that it stays behind the fence.
-            unsafe { byte_place.write_volatile(byte) };
+        if let Ok(word) = <[u8; WORD]>::try_from(first)
+            && start.is_multiple_of(WORD)
+        {
+            let word = u64::from_le_bytes(word).to_le();
+            #[expect(clippy::cast_ptr_alignment, reason = "aligned, see below")]
+            let place = target.cast::<u64>();
+            // SAFETY: the memory begins at a page or a word, and `start` is a multiple of eight; the
+            // rest as for `rest`. One store, volatile so that it stays behind the fence.
+            unsafe { place.write_volatile(word) };
+        } else {
+            // SAFETY: as for `rest`. No record is so short, nor begins elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(first.as_ptr(), target, first.len()) };
         }
         self.advance(bytes.len());
         Ok(())
+    }
+
+    /// Whether so many bytes fit.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn check_room(&self, length: usize) -> io::Result<()> {
+        self.place(length).map(drop)
     }
 
     /// Counts `length` bytes as readable that were written to the mapped file by other means.

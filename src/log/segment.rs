@@ -117,6 +117,11 @@ pub fn name(number: u64) -> String {
     format!("{number:0DIGITS$}{ENDING}")
 }
 
+/// Whether this is the name of a segment in the making.
+pub fn is_unfinished(name: &str) -> bool {
+    name.strip_suffix(UNFINISHED).is_some_and(|name| number(name).is_some())
+}
+
 /// The number in a segment's name; `None` for other files.
 pub fn number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(ENDING)?;

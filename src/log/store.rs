@@ -37,7 +37,8 @@ use crate::clock::{Clock, SystemClock};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Log {
-    writer: Arc<Writer>,
+    pub(super) writer: Arc<Writer>,
+    disk: Arc<dyn Disk>,
     sync: Sync,
 }
 
@@ -51,7 +52,7 @@ impl Log {
     pub fn open(path: &Path, settings: LogSettings) -> Result<(Self, Option<Recovered>), LogError> {
         settings.check()?;
         let shown = path.display().to_string();
-        std::fs::create_dir_all(path).map_err(LogError::storage("make", &shown))?;
+        super::folder::make(path).map_err(LogError::storage("make", &shown))?;
         let folder = Folder::lock(path, settings.path());
         let Some(folder) = folder.map_err(LogError::storage("open", &shown))? else {
             return Err(LogError::Locked(shown));
@@ -74,9 +75,13 @@ impl Log {
             is_safe: settings.sync != Sync::Os,
             seed: settings.seed.unwrap_or_else(machine_seed),
         };
-        let tail = Tail::open(disk, recovered.as_ref(), tail_settings)?;
-        let writer = Arc::new(Writer::new(tail, clock));
-        Ok((Self { writer, sync: settings.sync }, recovered))
+        let tail = Tail::open(Arc::clone(&disk), recovered.as_ref(), tail_settings)?;
+        let within = match settings.sync {
+            Sync::Within(time) => Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            Sync::Each | Sync::Os => None,
+        };
+        let writer = Arc::new(Writer::new(tail, clock, within));
+        Ok((Self { writer, disk, sync: settings.sync }, recovered))
     }
 
     /// Appends a record. Records of one thread keep their order.
@@ -86,11 +91,6 @@ impl Log {
     /// poisoned, which a write that fails makes it.
     pub fn append(&self, body: &[u8]) -> Result<Receipt, LogError> {
         let appended = self.writer.append(Kind::Entries, body)?;
-        if let Sync::Within(time) = self.sync {
-            let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            let deadline = self.writer.clock.monotonic_ns().saturating_add(time);
-            self.writer.background.flush_by(deadline);
-        }
         Ok(Receipt::new(Arc::clone(&self.writer), self.sync, appended))
     }
 
@@ -126,7 +126,11 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.writer.background.stop();
+        self.writer.background.stop(&self.writer);
+        // Receipts may live on: they are told, and do not keep others from the directory.
+        self.writer.poison.close();
+        self.writer.flush.wake(&self.writer, true);
+        self.disk.release();
     }
 }
 

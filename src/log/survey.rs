@@ -4,7 +4,7 @@
 //! how. It judges nothing: whether a bad place is damage depends on what other segments know.
 
 use super::checkpoint::Seen;
-use super::frame::{self, Bad, Found, Kind};
+use super::frame::{self, Bad, Found};
 use super::segment::{HEADER_BYTES, SegmentHeader};
 
 /// How the records of a segment end.
@@ -50,8 +50,6 @@ pub struct Run {
     pub last_time: u64,
     /// Its watermark.
     pub last_watermark: u64,
-    /// Whether it is a mark that says that all before it is durable: what a clean stop leaves.
-    pub is_marked: bool,
 }
 
 /// What one segment holds.
@@ -67,8 +65,6 @@ pub struct Survey {
     pub ending: Ending,
     /// The highest watermark of all valid records, those behind a bad place included.
     pub watermark: u64,
-    /// The highest sequence of a valid record behind a bad place.
-    pub beyond: Option<u64>,
     /// The records of checkpoints, among those of the run.
     pub checkpoints: Seen,
 }
@@ -82,7 +78,6 @@ pub fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
         end: 0,
         ending: Ending::Clean,
         watermark: 0,
-        beyond: None,
         checkpoints: Seen::default(),
     };
     let mut offset = HEADER_BYTES;
@@ -128,7 +123,6 @@ fn follow(run: Option<Run>, stamp: &frame::Stamp) -> Result<Run, Order> {
         last: stamp.sequence,
         last_time: stamp.time,
         last_watermark: stamp.watermark,
-        is_marked: stamp.kind == Kind::Mark && stamp.watermark == stamp.sequence - 1,
     })
 }
 
@@ -153,7 +147,6 @@ fn look_beyond(survey: &mut Survey, bytes: &[u8], from: usize) {
     let mut offset = from;
     while let Some((place, record)) = frame::find(bytes, offset, survey.header.identity) {
         survey.watermark = survey.watermark.max(record.stamp.watermark);
-        survey.beyond = survey.beyond.max(Some(record.stamp.sequence));
         offset = place + record.size();
     }
 }

@@ -3,15 +3,21 @@
 //! Gives sequences and times, fits records into segments, and keeps the order of writes (W1-W3) of
 //! `README.md`. Records are gathered in a buffer and written with one call.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::disk::{Disk, FileFlusher, Opened};
+use super::disk::{Disk, FileWriter};
 use super::error::LogError;
+use super::flusher::Flusher;
 use super::frame::{self, Kind, Stamp};
 use super::prepare::{Preparer, mix};
 use super::recover::Recovered;
-use super::region::Region;
 use super::segment::{self, HEADER_BYTES, SegmentHeader};
+
+/// Segments that may be left behind without a flush before the oldest is flushed.
+const SEALED_MAX: usize = 8;
+/// A buffer larger than this is not kept.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// What a tail is made with.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +37,9 @@ pub struct Tail {
     preparer: Arc<Preparer>,
     is_safe: bool,
     header: SegmentHeader,
-    active: Opened,
+    active: Active,
+    /// Segments left behind without a flush; nothing where the log is safe.
+    sealed: VecDeque<Arc<Flusher>>,
     /// The last sequence given.
     sequence: u64,
     /// The last time given.
@@ -66,7 +74,8 @@ impl Tail {
         };
         let verdict = recovered.map(|recovered| recovered.verdict);
         Ok(Self {
-            active: open(&*disk, header.number, end)?,
+            active: Active::open(&*disk, header.number, end)?,
+            sealed: VecDeque::new(),
             disk,
             preparer: Arc::new(preparer),
             is_safe,
@@ -103,14 +112,14 @@ impl Tail {
         self.header.number
     }
 
-    /// The bytes of the segment that is written to, for readers.
-    pub fn region(&self) -> &Arc<Region> {
-        &self.active.region
+    /// Where the next record goes in that segment, once the buffer is written.
+    pub fn position(&self) -> u64 {
+        self.active.writer.position()
     }
 
-    /// What makes durable what was written.
-    pub fn flusher(&self) -> Arc<dyn FileFlusher> {
-        Arc::clone(&self.active.flusher)
+    /// What makes durable what was written: segments left behind without a flush, then this one.
+    pub(crate) fn flushers(&self) -> Vec<Arc<Flusher>> {
+        self.sealed.iter().chain([&self.active.flusher]).map(Arc::clone).collect()
     }
 
     /// Says that everything up to `sequence` is durable.
@@ -120,8 +129,7 @@ impl Tail {
 
     /// The longest body of a record.
     pub fn body_bytes_max(&self) -> usize {
-        let bytes = self.header.size.min(self.preparer.segment_bytes());
-        segment::body_bytes_max(bytes).min(frame::BODY_BYTES_MAX)
+        segment::body_bytes_max(self.preparer.segment_bytes()).min(frame::BODY_BYTES_MAX)
     }
 
     /// Adds a record to the buffer, and returns its sequence. Its time is `now`, or that of the
@@ -157,6 +165,7 @@ impl Tail {
         }
         let written = self.active.writer.append(&self.buffer);
         self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES_MAX);
         written.map_err(LogError::storage("write", &segment::name(self.header.number)))
     }
 
@@ -166,8 +175,11 @@ impl Tail {
     /// What the storage says. The tail must not be used any more then.
     pub fn flush(&mut self) -> Result<(), LogError> {
         self.write()?;
-        let flushed = self.active.flusher.flush();
-        flushed.map_err(LogError::storage("flush", &segment::name(self.header.number)))?;
+        for flusher in self.flushers() {
+            let flushed = flusher.flush();
+            flushed.map_err(LogError::storage("flush", &segment::name(self.header.number)))?;
+        }
+        self.sealed.clear();
         self.watermark = self.sequence;
         Ok(())
     }
@@ -178,11 +190,20 @@ impl Tail {
             self.flush()?;
         } else {
             self.write()?;
+            if self.sealed.len() == SEALED_MAX
+                && let Some(oldest) = self.sealed.pop_front()
+            {
+                oldest.flush().map_err(LogError::storage("flush", "an earlier segment"))?;
+            }
         }
         let number = self.header.number + 1;
         self.preparer.ensure(number)?;
         let header = read_header(&*self.disk, number)?;
-        self.active = open(&*self.disk, number, HEADER_BYTES as u64)?;
+        let next = Active::open(&*self.disk, number, HEADER_BYTES as u64)?;
+        let before = std::mem::replace(&mut self.active, next);
+        if !self.is_safe {
+            self.sealed.push_back(before.flusher);
+        }
         self.header = header;
         Ok(())
     }
@@ -195,7 +216,17 @@ fn read_header(disk: &dyn Disk, number: u64) -> Result<SegmentHeader, LogError> 
     super::recover::read_header(&region, number, &name)
 }
 
-fn open(disk: &dyn Disk, number: u64, end: u64) -> Result<Opened, LogError> {
-    let name = segment::name(number);
-    disk.open(&name, end).map_err(LogError::storage("open", &name))
+/// The segment that is written to.
+#[derive(Debug)]
+struct Active {
+    writer: Box<dyn FileWriter>,
+    flusher: Arc<Flusher>,
+}
+
+impl Active {
+    fn open(disk: &dyn Disk, number: u64, end: u64) -> Result<Self, LogError> {
+        let name = segment::name(number);
+        let opened = disk.open(&name, end).map_err(LogError::storage("open", &name))?;
+        Ok(Self { writer: opened.writer, flusher: Arc::new(Flusher::new(opened.flusher)) })
+    }
 }

@@ -9,17 +9,21 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::background::Background;
-use super::disk::FileFlusher;
 use super::error::LogError;
 use super::flush::Flush;
+use super::flusher::Flusher;
 use super::frame::Kind;
 use super::poison::Poison;
 use super::tail::Tail;
 use crate::clock::Clock;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Ring, fence, try_lock, yield_now};
+use crate::sync::{
+    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Ring, fence, try_lock, yield_now,
+};
 
 /// Records that can wait for the one that writes.
 const QUEUE: usize = if crate::sync::SMALL { 2 } else { 1_024 };
+/// Bytes of bodies that can wait, unless a single one is larger.
+const QUEUE_BYTES: usize = 16 << 20;
 /// Stands for the sequence of a record that found no room.
 const REFUSED: u64 = u64::MAX;
 
@@ -67,8 +71,8 @@ pub(crate) enum Appended {
 pub(crate) struct Active {
     /// The number of the segment that is written to.
     pub(crate) segment: u64,
-    /// Makes it durable.
-    pub(crate) flusher: Arc<dyn FileFlusher>,
+    /// Segments left behind without a flush, then this one.
+    pub(crate) flushers: Vec<Arc<Flusher>>,
 }
 
 /// How far a log is written, and how far it is durable.
@@ -102,7 +106,7 @@ impl Progress {
 #[derive(Debug)]
 pub(crate) struct Writer {
     /// Only ever tried, never waited for.
-    tail: Mutex<Tail>,
+    pub(super) tail: Mutex<Tail>,
     queue: Ring<Pending>,
     active: ArcSwap<Active>,
     pub(crate) progress: Progress,
@@ -110,12 +114,16 @@ pub(crate) struct Writer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) flush: Flush,
     pub(crate) background: Background,
+    /// Nanoseconds within which a flush has to begin after a write, if it has to.
+    within: Option<u64>,
+    /// Bytes of the bodies in the queue.
+    queued_bytes: AtomicUsize,
     body_bytes_max: usize,
 }
 
 impl Writer {
     /// Goes on at the end of `tail`, everything before which is durable.
-    pub(crate) fn new(tail: Tail, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(tail: Tail, clock: Arc<dyn Clock>, within: Option<u64>) -> Self {
         let written = tail.sequence();
         Self {
             queue: Ring::new(QUEUE),
@@ -128,6 +136,8 @@ impl Writer {
             clock,
             flush: Flush::new(),
             background: Background::new(Arc::clone(tail.preparer())),
+            within,
+            queued_bytes: AtomicUsize::new(0),
             body_bytes_max: tail.body_bytes_max(),
             tail: Mutex::new(tail),
         }
@@ -156,7 +166,7 @@ impl Writer {
         let place = Arc::new(Place::default());
         let mut pending = Pending { kind, body: body.to_vec(), place: Arc::clone(&place) };
         // Q1
-        while let Err(refused) = self.queue.push(pending) {
+        while let Err(refused) = self.enqueue(pending) {
             pending = refused;
             self.poison.check()?;
             self.take_along();
@@ -164,6 +174,19 @@ impl Writer {
         }
         self.take_along();
         Ok(Appended::Queued(place))
+    }
+
+    /// Pushes a record into the queue, if there is a place, and room for its bytes.
+    fn enqueue(&self, pending: Pending) -> Result<(), Pending> {
+        let bytes = pending.body.len();
+        // ORDERING: Relaxed on all: a bound, not a signal.
+        let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before == 0 || before.saturating_add(bytes) <= QUEUE_BYTES;
+        let pushed = if fits { self.queue.push(pending) } else { Err(pending) };
+        if pushed.is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        pushed
     }
 
     /// Writes what is queued, unless somebody else does (Q2, Q3; R2, R3).
@@ -201,23 +224,30 @@ impl Writer {
             // segment it is in.
             self.progress.written.store(tail.sequence(), Ordering::Release);
         }
-        let has_flushed = self.progress.reach(tail.watermark());
-        let wants_segment = tail.is_half_full();
-        drop(tail);
-        let has_places = !places.is_empty();
-        for (place, sequence) in places {
-            // ORDERING: Release, pairs with `Place::sequence`.
-            place.0.store(sequence, Ordering::Release);
-        }
+        // Before the permit is free: nobody may write behind what is not certain.
         let result = result.map_err(|stop| match stop {
             Stop::Refused(error) => error,
             Stop::Poison(error) => self.poison.set("write", error),
         });
+        let has_flushed = is_written && self.progress.reach(tail.watermark());
+        let next = tail.segment() + 1;
+        let wants_segment = tail.is_half_full() && tail.preparer().wants(next);
+        drop(tail);
+        let has_places = !places.is_empty();
+        for (place, sequence) in places {
+            if is_written || sequence == REFUSED {
+                // ORDERING: Release, pairs with `Place::sequence`.
+                place.0.store(sequence, Ordering::Release);
+            }
+        }
         if has_places || has_flushed || !is_written {
             self.flush.wake(self, false);
         }
         if wants_segment {
-            self.background.prepare();
+            self.background.prepare(next);
+        }
+        if let Some(within) = self.within {
+            self.background.flush_by(self.clock.monotonic_ns().saturating_add(within));
         }
         result
     }
@@ -232,6 +262,7 @@ impl Writer {
         let now = self.clock.wall_ms().saturating_mul(1_000_000);
         for _ in 0..QUEUE {
             let Some(Pending { kind, body, place }) = self.queue.pop() else { break };
+            self.queued_bytes.fetch_sub(body.len(), Ordering::Relaxed);
             match Stop::sort(tail.push(kind, &body, now)) {
                 Ok(sequence) => places.push((place, sequence)),
                 Err(Stop::Refused(_)) => places.push((place, REFUSED)),
@@ -265,5 +296,5 @@ impl Stop {
 }
 
 fn active(tail: &Tail) -> Active {
-    Active { segment: tail.segment(), flusher: tail.flusher() }
+    Active { segment: tail.segment(), flushers: tail.flushers() }
 }

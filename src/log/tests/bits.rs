@@ -134,3 +134,29 @@ impl SimulatedDisk {
         self
     }
 }
+
+#[test]
+fn no_flipped_bit_of_any_short_body_of_zeros_looks_torn() {
+    // At every place between two lines of 512 bytes.
+    let mut segment = vec![0; 2_048];
+    for length in 0..=130 {
+        let mut record = Vec::new();
+        let stamp = frame::Stamp { kind: Kind::Entries, sequence: 1, time: 1, watermark: 0 };
+        frame::append(&mut record, 0x1234_5678_9ABC_DEF0, stamp, &vec![0; length]);
+        for offset in (0..512).step_by(8) {
+            segment.fill(0);
+            segment[offset..offset + record.len()].copy_from_slice(&record);
+            for bit in 0..record.len() * 8 {
+                let place = offset + bit / 8;
+                segment[place] ^= 1 << (bit % 8);
+                match frame::read(&segment, offset, 0x1234_5678_9ABC_DEF0) {
+                    frame::Found::Bad(bad) => {
+                        assert!(!bad.is_torn, "{length} zeros at {offset}, bit {bit}");
+                    }
+                    other => panic!("{length} zeros at {offset}, bit {bit}: {other:?}"),
+                }
+                segment[place] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}

@@ -61,7 +61,7 @@ impl Live {
         let location = Location { segment: self.tail.segment(), offset: 0 };
         // What may reach the disk may come back, even if the call fails.
         let written = self.tail.write();
-        let end = self.tail.region().stable();
+        let end = self.tail.position();
         let size = frame::size(body.len()) as u64;
         let offset = if written.is_ok() { end - size } else { end };
         let location = Location { offset, ..location };

@@ -129,7 +129,7 @@ fn b1_b2_a_prefix_with_all_that_was_acknowledged_comes_back() {
 }
 
 /// How many seeds to try; more by `WAYSTAGE_CRASHES`.
-fn crashes() -> u64 {
+pub(super) fn crashes() -> u64 {
     let wish = std::env::var("WAYSTAGE_CRASHES").ok();
     wish.and_then(|wish| wish.parse().ok()).unwrap_or(2_000)
 }

@@ -185,3 +185,150 @@ fn times_never_go_down() {
     let times: Vec<u64> = records(recovered.as_ref()).iter().map(|record| record.1).collect();
     assert_eq!(times, [5_000, 9_000, 9_000, 9_000, 9_001].map(|ms| ms * 1_000_000));
 }
+
+#[test]
+fn a_queued_record_that_is_not_written_is_not_acknowledged() {
+    for sync in [Sync::Each, Sync::Within(std::time::Duration::from_secs(9)), Sync::Os] {
+        let disk = SimulatedDisk::default();
+        let (log, _) = log_on(&disk, sync, 4_096);
+        let queued = {
+            let _held = crate::sync::lock(&log.writer.tail);
+            log.append(b"queued").unwrap()
+        };
+        assert!(!queued.is_acknowledged().unwrap());
+        disk.fail_at(disk.operations(), Fault::Error(std::io::ErrorKind::Other));
+        assert!(log.append(b"own").is_err());
+        assert!(matches!(queued.is_acknowledged(), Err(LogError::Poisoned { action: "write" })));
+        assert!(matches!(queued.wait(), Err(LogError::Poisoned { action: "write" })));
+    }
+}
+
+#[test]
+fn an_explicit_flush_of_an_os_log_covers_the_segments_left_behind() {
+    let mut random = Random(4);
+    for flushed in 1..40 {
+        let disk = SimulatedDisk::default();
+        let (log, _) = log_on(&disk, Sync::Os, 4_096);
+        for _ in 0..flushed {
+            let _ = log.append(&[9; 1_000]).unwrap();
+        }
+        assert_eq!(log.flush().unwrap(), flushed);
+        for _ in 0..10 {
+            let _ = log.append(&[8; 1_000]).unwrap();
+        }
+        let after = disk.after_power_cut(&mut |bound| random.below(bound));
+        let (_, recovered) = log_on(&after, Sync::Os, 4_096);
+        assert!(bodies_of(recovered.as_ref()).len() as u64 >= flushed, "{flushed} flushed");
+    }
+}
+
+#[test]
+fn segments_change_their_size_from_opening_to_opening() {
+    let disk = SimulatedDisk::default();
+    let mut expected = Vec::new();
+    for (segment_bytes, length) in [(65_536, 100), (4_096, 2_500), (65_536, 60_000), (4_096, 3_000)]
+    {
+        let (log, _) = log_on(&disk, Sync::Each, segment_bytes);
+        log.writer.background.make_what_is_wanted(&log.writer);
+        expected.push(vec![7; length]);
+        let receipt = log.append(&vec![7; length]).unwrap();
+        receipt.wait().unwrap();
+        log.writer.background.make_what_is_wanted(&log.writer);
+        log.close().unwrap();
+        expected.push(Vec::new());
+    }
+    let (_, recovered) = log_on(&disk, Sync::Each, 4_096);
+    assert_eq!(bodies_of(recovered.as_ref()), expected);
+}
+
+#[test]
+fn a_receipt_of_a_log_that_is_gone_says_so_and_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        let settings = LogSettings { segment_bytes: 65_536, ..LogSettings::default() };
+        Log::open(directory.path(), settings).unwrap()
+    };
+    let (log, _) = open();
+    let receipt = log.append(b"x").unwrap();
+    drop(log);
+    let waker = std::task::Waker::noop();
+    let polled = std::pin::pin!(receipt).poll(&mut std::task::Context::from_waker(waker));
+    assert!(matches!(polled, std::task::Poll::Ready(Err(LogError::Closed))), "{polled:?}");
+    open();
+}
+
+#[test]
+fn a_flush_that_is_due_is_done_when_the_log_is_dropped() {
+    let disk = SimulatedDisk::default();
+    let (log, _) = log_on(&disk, Sync::Within(std::time::Duration::from_secs(9)), 4_096);
+    assert!(log.append(b"within").unwrap().is_acknowledged().unwrap());
+    drop(log);
+    let after = disk.after_power_cut(&mut |_| 0);
+    let (_, recovered) = log_on(&after, Sync::Each, 4_096);
+    assert_eq!(bodies_of(recovered.as_ref()), [b"within"]);
+}
+
+/// Lives of a log with any policy: what was acknowledged, as the policy promises it, comes back.
+fn policies(seed: u64) {
+    let mut random = Random(seed);
+    let mut disk = SimulatedDisk::default();
+    let (mut written, mut safe, mut told): (Vec<Vec<u8>>, usize, usize) = (Vec::new(), 0, 0);
+    for _ in 0..4 {
+        let within = Sync::Within(std::time::Duration::from_secs(9));
+        let sync = [Sync::Each, within, Sync::Os][random.below(3)];
+        let fault = [Fault::Crash, Fault::Error(std::io::ErrorKind::Other)][random.below(2)];
+        disk.fail_at(random.below(80), fault);
+        let settings = LogSettings {
+            sync,
+            segment_bytes: 4_096,
+            seed: Some(random.next()),
+            ..LogSettings::default()
+        };
+        let opened = Log::on(Arc::new(disk.clone()), &settings, Arc::new(SystemClock::new()));
+        if let Ok((log, recovered)) = &opened {
+            let found = bodies_of(recovered.as_ref());
+            assert!(found.len() >= told, "seed {seed}: {} of {told}", found.len());
+            assert_eq!(found[..], written[..found.len()], "seed {seed}");
+            (safe, told) = (found.len(), found.len());
+            written = found;
+            for _ in 0..random.below(30) {
+                let body = random.body(2_000);
+                written.push(body.clone());
+                let Ok(receipt) = log.append(&body) else { break };
+                let acknowledged = match random.below(3) {
+                    0 => receipt.wait_durable().map(|sequence| (sequence, true)),
+                    1 => receipt.wait().map(|sequence| (sequence, sync == Sync::Each)),
+                    _ => continue,
+                };
+                let Ok((sequence, is_durable)) = acknowledged else { break };
+                assert_eq!(sequence, written.len() as u64, "seed {seed}");
+                told = written.len();
+                if is_durable {
+                    safe = told;
+                }
+            }
+        } else if let Err(LogError::Damaged(damage)) = &opened {
+            panic!("seed {seed}: {damage}");
+        }
+        let kill = random.below(2) == 0;
+        let next =
+            if kill { disk.after_kill() } else { disk.after_power_cut(&mut |n| random.below(n)) };
+        drop(opened);
+        disk = next;
+        if !kill {
+            // What only the operating system had may be gone.
+            told = safe;
+        }
+    }
+    let (_, recovered) = log_on(&disk, Sync::Each, 4_096);
+    let found = bodies_of(recovered.as_ref());
+    assert!(found.len() >= told, "seed {seed}: {} of {told}", found.len());
+    assert_eq!(found[..], written[..found.len()], "seed {seed}");
+}
+
+#[test]
+fn b1_every_policy_keeps_what_it_promised() {
+    for seed in 0..model::crashes() {
+        policies(seed);
+    }
+}

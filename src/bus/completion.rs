@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::envelope::{Envelope, Settled};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Exclusive, Mutex, lock};
 
 /// What became of an envelope: the outcome, and the envelope unless it is a dead letter.
 pub type Ending<P> = (Settled, Option<Envelope<P>>);
@@ -53,8 +53,8 @@ pub(crate) fn completion<P: Send + 'static>(
         parker: Parker::new(),
     });
     let teller = Arc::clone(&shared);
-    envelope.extras_mut().tracker =
-        Some(Box::new(move |outcome, envelope| teller.tell((outcome, envelope))));
+    let tell = move |outcome, envelope| teller.tell((outcome, envelope));
+    envelope.extras_mut().tracker = Some(Exclusive::new(Box::new(tell)));
     (envelope, Completion { shared })
 }
 

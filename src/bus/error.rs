@@ -134,7 +134,7 @@ pub struct BatchError<P> {
     pub reason: Refused,
     /// How many were accepted before.
     pub accepted: usize,
-    /// Those that were not accepted, in order.
+    /// Those that were taken and not accepted, in order: at most a block of them.
     pub rest: Vec<Envelope<P>>,
 }
 

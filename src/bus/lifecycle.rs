@@ -130,6 +130,8 @@ impl<P: Send + 'static> Bus<P> {
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
         stage.retire(&*self.core.shared);
+        stage.forget_handler();
+        self.core.forget_scratches();
         Ok(())
     }
 
@@ -141,32 +143,20 @@ impl<P: Send + 'static> Bus<P> {
     pub fn redrive(&self, plan: &Redrive) -> Result<Redriven, BusError> {
         let to = plan.to.as_deref().map(|name| self.find(name)).transpose()?;
         let mut outcome = Redriven::default();
-        let mut left = lock(&self.core.dead).letters.len();
-        let mut skipped = 0;
-        while left > 0 && outcome.redriven < plan.limit {
-            left -= 1;
-            let mut dead = lock(&self.core.dead);
-            let Some(letter) = dead.letters.get(skipped) else {
+        // Those that are there now: what fails again meanwhile is not taken a second time.
+        let mut numbers = lock(&self.core.dead).numbers();
+        while outcome.redriven < plan.limit {
+            let Some((number, letter)) =
+                lock(&self.core.dead).take_next(&mut numbers, plan, &mut outcome.guarded)
+            else {
                 break;
             };
-            let guarded = letter.envelope.redrives() >= plan.redrives_max;
-            if !plan.picks(letter) || guarded {
-                outcome.guarded += usize::from(plan.picks(letter) && guarded);
-                skipped += 1;
-                continue;
-            }
-            let Some(letter) = dead.letters.remove(skipped) else {
-                break;
-            };
-            drop(dead);
             match self.core.redrive_one(letter, to.as_ref()) {
                 Ok(()) => outcome.redriven += 1,
                 Err(letter) => {
                     outcome.refused += 1;
-                    let mut dead = lock(&self.core.dead);
-                    let place = skipped.min(dead.letters.len());
-                    dead.letters.insert(place, *letter);
-                    skipped = place + 1;
+                    let evicted = lock(&self.core.dead).put_back(number, *letter);
+                    self.core.evict(evicted);
                 }
             }
         }
@@ -204,13 +194,15 @@ impl<P: Send + 'static> Bus<P> {
         let stages = core.stages();
         core.forget_stages();
         drop(changing);
-        // Callbacks are foreign code, which runs under no lock.
+        // Callbacks and destructors are foreign code, which runs under no lock.
+        core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
         let late = std::mem::take(&mut *lock(&core.late));
         leftovers.extend(late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }));
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
+            stage.forget_handler();
         }
         core.report(leftovers)
     }
@@ -303,6 +295,7 @@ impl<P: Send + 'static> Core<P> {
         // dead-letter stage. Sent to another stage than that, it lives again.
         let attempts = letter.envelope.attempts();
         let slip = letter.envelope.slip().clone();
+        let expires_at = letter.envelope.extras().and_then(|extras| extras.expires_at);
         let earlier = match to {
             Some(_) => letter.envelope.extras_mut().cause.take(),
             None => None,
@@ -310,6 +303,7 @@ impl<P: Send + 'static> Core<P> {
         letter.envelope.set_attempts(0);
         letter.envelope.extras_mut().redrives += 1;
         letter.envelope.redirect(stage.route());
+        self.stamp_time(&mut letter.envelope, stage.settings().expiry);
         let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
         let Err((_, mut envelope)) = stage.try_enter(self, self.redriven(), envelope) else {
             return Ok(());
@@ -318,6 +312,7 @@ impl<P: Send + 'static> Core<P> {
         *envelope.slip_mut() = slip;
         let extras = envelope.extras_mut();
         extras.redrives -= 1;
+        extras.expires_at = expires_at;
         extras.cause = earlier.or_else(|| extras.cause.take());
         Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
     }

@@ -11,12 +11,16 @@ use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
-use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, try_lock, yield_now};
+use crate::sync::{
+    JoinHandle, Mutex, SMALL, has_ended, is_current, lock, spawn_thread, try_lock, yield_now,
+};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
 /// How long a worker yields before it parks: about the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// The most polls before it parks, should the clock stand still.
+const ROUNDS: u32 = 4096;
 /// How often a stopping pool looks whether its workers have left.
 const LOOK: Duration = Duration::from_micros(500);
 /// A worker inside the same turn for this long is not waited for.
@@ -128,7 +132,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop();
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {
-            if !is_in_turn() && leaves(&thread, seat) {
+            if !is_in_turn() && !is_current(&thread) && leaves(&thread, seat) {
                 // A worker's panic was printed by the panic hook; there is nobody to pass it to.
                 let _ = thread.join();
             }
@@ -225,7 +229,7 @@ impl Lull {
         if idle == Idle::Yield {
             return false;
         }
-        if SMALL {
+        if self.rounds > ROUNDS {
             return false;
         }
         let now = shared.clock.monotonic_ns();

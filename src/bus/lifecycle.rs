@@ -36,12 +36,12 @@ pub enum Leftover {
         /// Its id.
         id: EnvelopeId,
     },
-    /// Handler calls that have not returned; their envelopes are in flight until they do.
+    /// Envelopes in handler calls that have not returned, in flight until they do.
     Running {
         /// The stage.
         stage: String,
         /// How many.
-        calls: u64,
+        envelopes: u64,
     },
     /// Envelopes in the hands of workers whose calls have not returned: the rest of a batch, or
     /// handled and not yet passed on. They are handed back once the calls return.
@@ -240,7 +240,7 @@ impl<P: Send + 'static> Core<P> {
     fn report(&self, mut leftovers: Vec<Leftover>) -> ShutdownReport {
         let conservation = self.conservation();
         let running = leftovers.iter().map(|leftover| match leftover {
-            Leftover::Running { calls, .. } => *calls,
+            Leftover::Running { envelopes, .. } => *envelopes,
             _ => 0,
         });
         let envelopes = conservation.in_flight.saturating_sub(running.sum());
@@ -251,13 +251,13 @@ impl<P: Send + 'static> Core<P> {
         ShutdownReport { drained: drained && leftovers.is_empty(), leftovers, conservation }
     }
 
-    /// Handler calls that run now, by stage.
+    /// Envelopes in handler calls that run now, by stage.
     fn running(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let now = self.clock().monotonic_ns();
         let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
         snapshots
             .filter(|stage| stage.in_flight > 0)
-            .map(|stage| Leftover::Running { stage: stage.name, calls: stage.in_flight })
+            .map(|stage| Leftover::Running { stage: stage.name, envelopes: stage.in_flight })
             .collect()
     }
 

@@ -178,9 +178,9 @@ impl<P> Envelope<P> {
     }
 
     /// Asks to be told what becomes of it: `callback` runs exactly once after acceptance, on the
-    /// thread that settles the envelope; it gets the envelope back unless that was given up on
-    /// (then it is among the dead letters) or a completion waits for it. It must not block. A panic
-    /// in it is caught and counted.
+    /// thread that settles the envelope; it gets the envelope back unless that is kept among the
+    /// dead letters or a completion waits for it. It must not block: publishing there does not wait
+    /// for room. A panic in it is caught and counted.
     #[must_use]
     pub fn on_settled(
         mut self,
@@ -234,7 +234,7 @@ impl<P> Envelope<P> {
 
     /// All headers; `None` when there are none.
     pub fn headers(&self) -> Option<&Headers> {
-        self.extras.as_ref().map(|extras| &extras.headers)
+        self.extras.as_ref().map(|extras| &extras.headers).filter(|headers| !headers.is_empty())
     }
 
     /// Hops taken so far, across re-drives too.

@@ -88,8 +88,10 @@ impl Pool {
     }
 
     /// One turn on the caller's thread, for a pool without threads: runs what is due, then one
-    /// batch of one stage. Returns how many envelopes it took up; zero means that nothing waits.
-    /// On a pool with threads, or from inside a handler, it does nothing and returns zero.
+    /// batch of one stage. Returns how many envelopes it took up; zero means that nothing could be
+    /// taken up now: nothing waits, or only for a time, a resume or room elsewhere. On a pool with
+    /// threads, from inside a handler or callback, or while another thread is inside this call, it
+    /// does nothing and returns zero.
     pub fn turn(&self) -> usize {
         let Some(caller) = &self.caller else {
             return 0;
@@ -128,7 +130,7 @@ impl Pool {
 
 impl Drop for Pool {
     /// Stops the workers after their current turn and waits for them: but not for one that stands
-    /// still inside a handler, nor on a worker that drops its own pool.
+    /// still inside a handler, nor for itself on a worker that drops its own pool.
     fn drop(&mut self) {
         self.shared.stop();
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {

@@ -138,7 +138,7 @@ fn a12_a_handler_that_never_returns_is_named_at_the_deadline() {
     gate.await_waiting(1);
     let report = bus.shutdown(Duration::from_millis(5));
     assert!(!report.drained);
-    assert_eq!(report.leftovers, [Leftover::Running { stage: "stuck".into(), calls: 1 }]);
+    assert_eq!(report.leftovers, [Leftover::Running { stage: "stuck".into(), envelopes: 1 }]);
     assert_eq!((report.conservation.in_flight, report.conservation.holds()), (1, true));
     gate.open();
     eventually("the call returns after all", || bus.conservation().completed == 1);
@@ -171,7 +171,7 @@ fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
         .leftovers
         .iter()
         .map(|leftover| match leftover {
-            Leftover::Running { calls, .. } => *calls,
+            Leftover::Running { envelopes, .. } => *envelopes,
             Leftover::InHand { envelopes } => *envelopes,
             _ => 1,
         })

@@ -226,7 +226,7 @@ impl Watch<'_> {
             all.push(Left { stage, waiting: back.count, running: 0, places });
         }
         for leftover in leftovers.iter().filter(|_| books.in_flight > 0) {
-            let Leftover::Running { stage, calls } = leftover else {
+            let Leftover::Running { stage, envelopes: calls } = leftover else {
                 continue;
             };
             match all.iter_mut().find(|left| left.stage == *stage) {

@@ -225,7 +225,7 @@ fn outputs(flow: &Flow, flow_file: &Path) -> Tick {
     }
     taken.path(flow_file, "the same file is the flow file");
     let mut files = 0;
-    for stage in &flow.stages {
+    for stage in flow.opened() {
         if let Handler::Write(path) = &stage.handler {
             files += 1;
             if let Err(error) = writable(&flow.directory.join(path), &taken) {

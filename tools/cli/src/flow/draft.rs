@@ -39,6 +39,8 @@ pub(super) struct DraftStage {
     pub(super) handler: Option<Handler>,
     /// The path of `write`.
     pub(super) path: Option<Span>,
+    /// Whether a record can come here.
+    pub(super) reached: bool,
     /// The stages that rules name.
     pub(super) targets: Vec<Named>,
 }

@@ -78,9 +78,9 @@ pub fn read(path: &Path) -> Result<(Flow, Problems), Problems> {
 pub fn parse(source: &str, path: &Path) -> Result<(Flow, Problems), Problems> {
     let (table, errors) = DeTable::parse_recoverable(source);
     let mut reader = Reader::new(source);
-    let draft = reader.document(table.get_ref());
+    let mut draft = reader.document(table.get_ref());
     if errors.is_empty() {
-        reader.whole(&draft);
+        reader.whole(&mut draft);
     } else {
         reader.syntax(&errors);
     }
@@ -97,8 +97,8 @@ fn finish(draft: Draft, path: &Path) -> Option<Flow> {
     let permits = draft.stages.iter().map(|stage| stage.settings.permits as usize);
     bus.tickets = bus.tickets.max(permits.sum());
     let stages = draft.stages.into_iter().map(|stage| {
-        let (name, settings) = (stage.name.name, stage.settings);
-        Some(model::Stage { name, settings, handler: stage.handler? })
+        let (name, settings, reached) = (stage.name.name, stage.settings, stage.reached);
+        Some(model::Stage { name, settings, handler: stage.handler?, reached })
     });
     let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Some(Flow {

@@ -61,6 +61,7 @@ impl Reader<'_> {
             unknown_keys,
             handler: None,
             path: None,
+            reached: false,
             targets: Vec::new(),
         };
         self.handler(&mut stage, &handlers, format);

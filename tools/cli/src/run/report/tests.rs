@@ -3,7 +3,7 @@
 use serde_json::Value;
 use waystage::Conservation;
 
-use super::{Report, add_up, json, text};
+use super::{Report, add_up, json, table, text};
 use crate::flow;
 use crate::run::Console;
 use crate::run::options::Options;
@@ -64,7 +64,7 @@ fn the_document_holds_what_the_table_holds() {
         let rate = row["rate_per_second"].as_f64().unwrap();
         let none = number(row, "in") == 0;
         want.push(if none { "-".to_owned() } else { words::rate(rate) });
-        assert_eq!(text::cells(&report, stage), want);
+        assert_eq!(table::cells(&report, stage), want);
     }
 }
 
@@ -73,7 +73,7 @@ fn the_document_holds_the_lines_below_the_table() {
     let report = report();
     let document = json::document(&report);
     let mut data = Vec::new();
-    text::table(&report, &mut data).unwrap();
+    text::print(&report, None, &mut data).unwrap();
     let text = anstream::adapter::strip_bytes(&data).into_vec();
     let text = String::from_utf8(text).unwrap();
     let books = format!(
@@ -97,7 +97,7 @@ fn books_that_do_not_add_up_are_red_and_say_so() {
     let mut report = report();
     report.adds_up = false;
     let mut data = Vec::new();
-    text::table(&report, &mut data).unwrap();
+    text::print(&report, None, &mut data).unwrap();
     let text = String::from_utf8(data).unwrap();
     assert!(text.contains("\u{1b}[31m") || text.contains("31m1,101 accepted"), "{text}");
     assert!(text.contains("do not add up"), "{text}");

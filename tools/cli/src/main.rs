@@ -71,6 +71,8 @@ fn dispatch(
             let options = run.options(&arguments.global, environment);
             waystage_cli::run::command(&options, console)
         }
-        Command::Check(check) => waystage_cli::inspect::command(check, &arguments.global, console),
+        Command::Check(check) => {
+            waystage_cli::inspect::command(check, &arguments.global, environment, console)
+        }
     }
 }

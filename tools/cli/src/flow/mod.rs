@@ -4,18 +4,21 @@
 //! 2. `reader`, `document`, `settings`, `handlers` and `when` walk the tables by hand, one
 //!    function per table, and go on after a problem. No serde: it stops at the first error and
 //!    loses places.
-//! 3. `whole` checks what no single table shows: names, reach, paths.
+//! 3. `whole` checks what no single table shows: names, reach, paths; `circles` the ways back,
+//!    `never` the conditions that no record meets.
 //! 4. `render` draws the problems.
 //! 5. [`check`] looks at the files that the flow names, and prints the tick list.
 //!
 //! Reading touches no file but the flow file itself; checking opens the others and changes none.
 
 pub mod check;
+mod circles;
 mod document;
 mod draft;
 mod handlers;
 pub mod model;
 mod names;
+mod never;
 mod origins;
 pub mod problem;
 mod reader;

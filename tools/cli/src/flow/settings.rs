@@ -62,9 +62,11 @@ impl Reader<'_> {
             handler: None,
             path: None,
             reached: false,
+            conditions: Vec::new(),
             targets: Vec::new(),
         };
         self.handler(&mut stage, &handlers, format);
+        stage.conditions = std::mem::take(&mut self.conditions);
         stage
     }
 

@@ -23,10 +23,11 @@ impl Reader<'_> {
         self.permits(draft);
         self.paths(draft);
         self.dead_letters(draft);
-        self.loops(draft);
+        self.circles(draft);
         // A misspelt name would make the stage that was meant look forgotten.
         if known {
             self.reached(draft);
+            self.never(draft);
         }
     }
 
@@ -116,17 +117,6 @@ impl Reader<'_> {
                 let message = format!("`{}` cannot take its own dead letters", stage.name.name);
                 let problem = Problem::error(span.clone(), message).label("the stage itself");
                 self.report(problem.help("name another stage, or leave `dead-letter` out"));
-            }
-        }
-    }
-
-    fn loops(&mut self, draft: &Draft) {
-        for stage in &draft.stages {
-            let own = stage.targets.iter().find(|target| target.name == stage.name.name);
-            if let Some(target) = own {
-                let message = format!("`{}` sends records to itself", stage.name.name);
-                let problem = Problem::warning(target.span.clone(), message);
-                self.report(problem.label("what matches again goes round until the hop limit"));
             }
         }
     }

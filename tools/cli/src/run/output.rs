@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::problem::Problem;
-use super::sources::plain;
 use crate::files::{Identity, Taken};
+use crate::words::plain;
 
 /// A buffer of this many bytes is written out.
 const BLOCK_BYTES: usize = 1 << 16;

@@ -22,9 +22,10 @@ impl Environment {
     }
 
     fn of(matches: &ArgMatches) -> Self {
-        let used = matches.ids().map(clap::Id::as_str).filter(|id| {
-            matches.value_source(id) == Some(ValueSource::EnvVariable)
-        });
+        let used = matches
+            .ids()
+            .map(clap::Id::as_str)
+            .filter(|id| matches.value_source(id) == Some(ValueSource::EnvVariable));
         Self(used.map(variable).collect())
     }
 }
@@ -39,9 +40,8 @@ fn variable(flag: &str) -> String {
 /// # Errors
 /// What is wrong with either.
 pub fn read(line: &[OsString]) -> Result<(Arguments, Environment), Error> {
-    let matches = Arguments::command()
-        .try_get_matches_from(line)
-        .map_err(|error| named(error, line))?;
+    let matches =
+        Arguments::command().try_get_matches_from(line).map_err(|error| named(error, line))?;
     let mut arguments = Arguments::from_arg_matches(&matches)?;
     let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
     let environment = Environment::of(inner);
@@ -84,7 +84,5 @@ fn is_given(flag: &str, line: &ArgMatches) -> bool {
 
 fn without_environment(command: Command) -> Command {
     let none = None::<&'static str>;
-    command
-        .mut_args(|argument| argument.env(none))
-        .mut_subcommands(without_environment)
+    command.mut_args(|argument| argument.env(none)).mut_subcommands(without_environment)
 }

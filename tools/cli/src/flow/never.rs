@@ -59,12 +59,10 @@ impl Reader<'_> {
             .iter()
             .flat_map(|stage| stage.targets.iter().map(|target| target.name.as_str()))
             .collect();
-        let parses =
-            |stage: &&DraftStage| matches!(stage.handler, Some(Handler::Parse(_)) | None);
+        let parses = |stage: &&DraftStage| matches!(stage.handler, Some(Handler::Parse(_)) | None);
         let any = draft.stages.iter().any(|stage| stage.reached && parses(&stage));
         // A rule may send records through such a stage first.
-        let by_rule =
-            draft.stages.iter().any(|it| parses(&it) && targets.contains(&*it.name.name));
+        let by_rule = draft.stages.iter().any(|it| parses(&it) && targets.contains(&*it.name.name));
         let hops = slip.iter().filter_map(|hop| stages.get(hop.name.as_str()).copied());
         let mut before =
             hops.take_while(|stage| !parses(stage) && !(by_rule && !stage.targets.is_empty()));
@@ -88,7 +86,9 @@ impl Reader<'_> {
         if tokens > 1 && needs_value(test) || tokens == 0 && !is_presence(test) {
             let message = format!("`{}` is no field of a row of CSV", condition.pointer);
             let problem = Problem::warning(condition.span.clone(), message);
-            self.report(problem.label("this never holds").help("write \"/\" and the column's name"));
+            self.report(
+                problem.label("this never holds").help("write \"/\" and the column's name"),
+            );
             return;
         }
         self.of_text(condition, CONVERT);
@@ -146,7 +146,8 @@ fn values(draft: &Draft) -> Values {
         Some(Handler::Parse(format)) => Some(format == Format::Lines),
         _ => None,
     };
-    let mut formats = draft.stages.iter().filter(|stage| stage.reached).filter_map(lines).peekable();
+    let mut formats =
+        draft.stages.iter().filter(|stage| stage.reached).filter_map(lines).peekable();
     if formats.peek().is_some() && formats.all(|lines| lines) { Values::Line } else { Values::Json }
 }
 
@@ -160,9 +161,9 @@ fn looks(stage: &DraftStage) -> bool {
 fn needs_value(test: &Test) -> bool {
     match test {
         Test::Equals(_) | Test::OneOf(_) => true,
-        Test::All(all) => all
-            .iter()
-            .any(|one| !matches!(one, Comparison::Ne(_) | Comparison::Exists(false))),
+        Test::All(all) => {
+            all.iter().any(|one| !matches!(one, Comparison::Ne(_) | Comparison::Exists(false)))
+        }
     }
 }
 
@@ -187,8 +188,7 @@ fn wanted(comparison: &Comparison) -> Option<&Value> {
 /// Why these comparisons cannot hold together, if that is plain.
 fn contradiction(all: &[Comparison]) -> Option<&'static str> {
     let absent = all.iter().any(|one| matches!(one, Comparison::Exists(false)));
-    let needed =
-        |one: &Comparison| !matches!(one, Comparison::Ne(_) | Comparison::Exists(false));
+    let needed = |one: &Comparison| !matches!(one, Comparison::Ne(_) | Comparison::Exists(false));
     if absent && all.iter().any(needed) {
         return Some("what is not there compares with nothing");
     }

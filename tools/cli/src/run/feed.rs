@@ -274,6 +274,7 @@ impl Input<'_> {
         record: Record,
         (id, key): (EnvelopeId, Option<String>),
     ) -> Result<(), Halt> {
+        self.feed.empty_outputs()?;
         let Feed { publisher, slip, ledger, rate, window, .. } = &mut *self.feed;
         // The id of a record that cannot be read must not stand in the way of one that can.
         let is_good =

@@ -144,8 +144,10 @@ impl FromStr for Rate {
 pub fn limit(text: &str) -> Result<u64, String> {
     let number = text.trim().replace('_', "").parse::<u64>();
     match number.map_err(|error| format!("{error}; write a number like 1000"))? {
-        0 => Err("it must be at least 1; `waystage check` looks at a flow without running it"
-            .to_owned()),
+        0 => {
+            Err("it must be at least 1; `waystage check` looks at a flow without running it"
+                .to_owned())
+        }
         number => Ok(number),
     }
 }

@@ -107,7 +107,10 @@ mod tests {
 
     #[test]
     fn shares() {
-        assert_eq!([ended(10, 0, 0), ended(10, 5, 0), ended(9, 1, 3), ended(9, 5, 3)], [0, 0, 3, 9]);
+        assert_eq!(
+            [ended(10, 0, 0), ended(10, 5, 0), ended(9, 1, 3), ended(9, 5, 3)],
+            [0, 0, 3, 9]
+        );
         assert_eq!(ended(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
     }
 }

@@ -141,4 +141,3 @@ fn shown(directory: &Path) -> String {
     }
     directory.display().to_string()
 }
-

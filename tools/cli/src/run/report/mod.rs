@@ -196,9 +196,8 @@ impl Report {
 /// maybe between its publish and its own count), and with how many records were told what became of
 /// them. While a handler still runs, its record may be told and not counted yet.
 fn add_up(books: &Conservation, lines: Option<&Lines>, told: u64) -> bool {
-    let input = lines.is_none_or(|lines| {
-        lines.accepted == books.accepted && lines.read == lines.accounted()
-    });
+    let input = lines
+        .is_none_or(|lines| lines.accepted == books.accepted && lines.read == lines.accounted());
     let settled =
         if books.in_flight == 0 { books.settled() == told } else { books.settled() <= told };
     books.holds() && input && settled

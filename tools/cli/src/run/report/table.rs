@@ -53,14 +53,7 @@ const CHOICES: [&Columns; 6] = [
         (9, "SERVICE \u{b5}s p99"),
         (11, "RATE/s"),
     ],
-    &[
-        (0, "STAGE"),
-        (1, "IN"),
-        (2, "DONE"),
-        (4, "DEAD"),
-        (6, "WAIT p99"),
-        (9, "SERVICE p99"),
-    ],
+    &[(0, "STAGE"), (1, "IN"), (2, "DONE"), (4, "DEAD"), (6, "WAIT p99"), (9, "SERVICE p99")],
     &[(0, "STAGE"), (1, "IN"), (2, "DONE"), (4, "DEAD")],
     &[(0, "STAGE"), (2, "DONE"), (4, "DEAD")],
 ];
@@ -107,9 +100,8 @@ pub fn print(report: &Report, width: Option<usize>, data: &mut dyn Write) -> io:
 }
 
 fn fitting(rows: &[Vec<String>], width: Option<usize>) -> (&'static Columns, Vec<String>) {
-    let fits = |lines: &[String]| {
-        width.is_none_or(|width| lines.iter().all(|line| line.width() <= width))
-    };
+    let fits =
+        |lines: &[String]| width.is_none_or(|width| lines.iter().all(|line| line.width() <= width));
     let (mut columns, mut lines) = (CHOICES[0], drawn(rows, CHOICES[0], NAMES[0]));
     for choice in CHOICES {
         for name in NAMES {

@@ -44,15 +44,8 @@ fn report() -> Report {
     Report::new(&flow, &options, watched)
 }
 
-const NONE: Lines = Lines {
-    read: 0,
-    accepted: 0,
-    refused: 0,
-    skipped: 0,
-    blank: 0,
-    headers: 0,
-    unsent: 0,
-};
+const NONE: Lines =
+    Lines { read: 0, accepted: 0, refused: 0, skipped: 0, blank: 0, headers: 0, unsent: 0 };
 
 fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name} in {value}"))
@@ -99,6 +92,8 @@ fn the_document_holds_the_lines_below_the_table() {
     );
     assert!(text.contains(&books), "{books} in {text}");
     assert!(text.contains("1,101 accepted = 1,100 completed + 1 dead"), "{text}");
+    let input = "input            1,101 lines = 1,101 accepted + 0 refused + 0 skipped + 0 blank\n";
+    assert!(text.contains(input), "{text}");
     assert!(text.contains("tally /a         0 367   1 367   2 366"), "{text}");
     let counts = &document["tallies"][0]["counts"];
     assert_eq!(counts[2], serde_json::json!({"value": "2", "count": 366}));
@@ -145,7 +140,7 @@ fn shown(report: &Report, width: Option<usize>) -> String {
 #[test]
 fn the_report_is_no_wider_than_the_terminal() {
     let report = report();
-    for width in 30..120 {
+    for width in 40..120 {
         let text = shown(&report, Some(width));
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width} columns: {line}\n{text}");

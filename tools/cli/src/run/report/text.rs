@@ -18,6 +18,8 @@ use crate::words::{count, microseconds, shortened, time};
 
 /// Dead letters, refused records and tally values shown one by one.
 const SHOWN_MAX: usize = 10;
+/// The label of the line that accounts for the input.
+const INPUT: &str = "input";
 /// The longest name shown whole.
 pub(super) const NAME_CHARACTERS_MAX: usize = 32;
 
@@ -31,7 +33,9 @@ pub fn print(report: &Report, width: Option<usize>, data: &mut dyn Write) -> io:
     books(report, width, data)?;
     for (label, items) in facts(report) {
         let indent = 17.min(width.unwrap_or(usize::MAX) / 4);
-        for line in wrapped(&format!("{label:<16} "), &items, "   ", indent, width) {
+        // The terms of an equation stand closer than facts that are apart.
+        let between = if label == INPUT { " " } else { "   " };
+        for line in wrapped(&format!("{label:<16} "), &items, between, indent, width) {
             writeln!(data, "{line}")?;
         }
     }
@@ -115,7 +119,7 @@ fn sum(first: &str, terms: &[(u64, &str, bool)]) -> Vec<String> {
 
 /// The labelled lines below the books.
 fn facts(report: &Report) -> Vec<(String, Vec<String>)> {
-    let mut facts = vec![("input".to_owned(), input(report))];
+    let mut facts = vec![(INPUT.to_owned(), input(report))];
     let latency = &report.latency;
     if latency.count() > 0 {
         let from = if report.paced { "its intended time" } else { "its reading" };

@@ -9,6 +9,8 @@ use super::ledger::Ledger;
 use super::sources::Source;
 use crate::words::{count, rate, shortened};
 
+/// A narrower terminal gets numbers only.
+const COLUMNS_FOR_A_BAR: u16 = 64;
 /// The longest name of a flow before the bar.
 const NAME_CHARACTERS_MAX: usize = 16;
 
@@ -25,14 +27,17 @@ impl Progress {
             return Self(None);
         }
         let bytes = sources.iter().map(|source| source.bytes).sum::<Option<u64>>();
+        let columns = terminal_size::terminal_size_of(io::stderr()).map_or(0, |size| size.0.0);
+        let is_narrow = columns < COLUMNS_FOR_A_BAR;
         let (bar, template) = match bytes {
+            Some(bytes) if is_narrow => {
+                (ProgressBar::new(bytes), "{prefix}  {percent:>3} %  {wide_msg}")
+            }
             Some(bytes) => (
                 ProgressBar::new(bytes),
                 "{prefix}  {bar:16}  {percent:>3} %  {eta} left  {wide_msg}",
             ),
-            None => {
-                (ProgressBar::no_length(), "{prefix}  {spinner}  {bytes}  {elapsed}  {wide_msg}")
-            }
+            None => (ProgressBar::no_length(), "{prefix}  {spinner}  {bytes}  {wide_msg}"),
         };
         let style = ProgressStyle::with_template(template)
             .expect("the template is a constant that indicatif accepts")

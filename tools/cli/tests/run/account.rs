@@ -133,3 +133,18 @@ fn dead_letters_that_a_stage_took_are_counted_and_named() {
     assert!(said.talk.contains("(now in failed)"), "{}", said.talk);
     assert_eq!(scratch.read("out/failed.txt"), "broken\n{\"a\":\n");
 }
+
+#[test]
+fn what_was_given_up_and_ended_well_is_told_too() {
+    let scratch = Scratch::with_lines("{\"a\":1}\nbroken\n", "");
+    let flow = scratch.read("flow.toml") + "[stage.back]\nroute = [ { first = [\"keep\"] } ]\n";
+    scratch
+        .put("flow.toml", flow.replace("[stage.parse]", "[stage.parse]\ndead-letter = \"back\""));
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!((number(&document, "/completed"), number(&document, "/dead")), (2, 0));
+    let want = serde_json::json!([{"stage": "parse", "count": 1, "to": "back"}]);
+    assert_eq!(document["given_up"], want);
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert!(said.data.contains("given up         parse 1 (to back)\n"), "{}", said.data);
+}

@@ -34,6 +34,8 @@ pub fn document(report: &Report) -> Value {
         json!({"stage": left.stage, "waiting": left.waiting, "running": left.running,
             "records": places})
     });
+    let given_up = report.given_up.iter();
+    let given_up = given_up.map(|it| json!({"stage": it.stage, "count": it.count, "to": it.to}));
     json!({
         "schema": SCHEMA,
         "flow": report.flow,
@@ -64,6 +66,7 @@ pub fn document(report: &Report) -> Value {
         "without_id": report.without_id,
         "refused": report.refused.0,
         "refusals": refused.collect::<Vec<_>>(),
+        "given_up": given_up.collect::<Vec<_>>(),
         "dead_letters_taken": report.taken,
         "dead_letters": report.dead.iter().map(dead).collect::<Vec<_>>(),
         "leftovers": leftovers.collect::<Vec<_>>(),

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::flow::Flow;
 use crate::flow::model::Format;
 
-pub use parts::{Counted, Dead, Lost, Written};
+pub use parts::{Counted, Dead, GivenUp, Lost, Written};
 
 /// What a run did.
 #[derive(Debug)]
@@ -69,6 +69,9 @@ pub struct Report {
     pub dead: Vec<Dead>,
     /// How many dead letters a dead-letter stage took; not all are among `dead` by name.
     pub taken: u64,
+    /// What was given up where a dead-letter stage gets it, by stage. Such a stage may send a record
+    /// on, so that it ends well.
+    pub given_up: Vec<GivenUp>,
     /// Records that were dropped or expired, and what made them so, a line each.
     pub lost: Vec<Lost>,
     /// What was left by a stop, by stage.
@@ -119,6 +122,7 @@ impl Report {
             }
         };
         let lost = parts::lost(flow, &books, &snapshot.stages);
+        let given_up = parts::given_up(flow, &snapshot.stages);
         let mut report = Self {
             flow: flow.name.clone(),
             exit: Exit::Done,
@@ -140,6 +144,7 @@ impl Report {
             refused: (lines.refused, parts::refusals(flow, &ledger)),
             dead: parts::kept(flow, dead).chain(taken.1).collect(),
             taken: taken.0,
+            given_up,
             lost,
             leftovers,
         };

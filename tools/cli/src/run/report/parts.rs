@@ -22,6 +22,17 @@ pub struct Lost {
     pub words: String,
 }
 
+/// Records that a stage gave up after its last attempt, and where they went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The stage.
+    pub stage: String,
+    /// How many.
+    pub count: u64,
+    /// Its dead-letter stage.
+    pub to: String,
+}
+
 /// A tally.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
@@ -141,6 +152,21 @@ pub(super) fn finish_outputs(outputs: &Outputs) -> (Vec<Written>, Vec<String>) {
         written.push(Written { stages, name, path, lines, kept });
     }
     (written, failures)
+}
+
+/// What stages with a dead-letter stage gave up: attempts that failed and were not repeated.
+pub(super) fn given_up(flow: &Flow, stages: &[StageSnapshot]) -> Vec<GivenUp> {
+    let targets = flow
+        .stages
+        .iter()
+        .filter_map(|stage| Some((stage.name.as_str(), stage.settings.dead_letter.as_deref()?)));
+    let targets: HashMap<&str, &str> = targets.collect();
+    let given_up = stages.iter().filter_map(|stage| {
+        let count = stage.failed.saturating_sub(stage.retried);
+        let to = targets.get(stage.name.as_str()).filter(|_| count > 0)?;
+        Some(GivenUp { stage: stage.name.clone(), count, to: (*to).to_owned() })
+    });
+    given_up.collect()
 }
 
 /// The dead letters that the bus kept.

@@ -53,7 +53,14 @@ const CHOICES: [&Columns; 6] = [
         (9, "SERVICE \u{b5}s p99"),
         (11, "RATE/s"),
     ],
-    &[(0, "STAGE"), (1, "IN"), (2, "DONE"), (4, "DEAD"), (6, "WAIT p99"), (9, "SERVICE p99")],
+    &[
+        (0, "STAGE"),
+        (1, "IN"),
+        (2, "DONE"),
+        (4, "DEAD"),
+        (6, "WAIT \u{b5}s p99"),
+        (9, "SERVICE \u{b5}s p99"),
+    ],
     &[(0, "STAGE"), (1, "IN"), (2, "DONE"), (4, "DEAD")],
     &[(0, "STAGE"), (2, "DONE"), (4, "DEAD")],
 ];

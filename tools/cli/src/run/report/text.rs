@@ -159,6 +159,11 @@ fn facts(report: &Report) -> Vec<(String, Vec<String>)> {
         let words = format!("{}: file and line stand for it", count(report.without_id));
         facts.push(("without id".to_owned(), vec![words]));
     }
+    if !report.given_up.is_empty() {
+        let items = report.given_up.iter().take(SHOWN_MAX);
+        let items = items.map(|it| format!("{} {} (to {})", it.stage, count(it.count), it.to));
+        facts.push(("given up".to_owned(), items.collect()));
+    }
     if report.taken > 0 {
         facts.push(("dead letters".to_owned(), taken(report)));
     }
@@ -294,11 +299,13 @@ fn next(report: &Report, options: &Options) -> String {
         }
         Exit::Stopped => format!("{again}   # starts from the beginning"),
         Exit::Failed => format!("mend what the error names, then {again}"),
-        Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => match report.written.first() {
-            Some(file) => {
-                format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
+        Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => {
+            match report.written.iter().find(|file| file.lines > 0) {
+                Some(file) => {
+                    format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
+                }
+                None => format!("change `slip` in {flow}, then waystage check {flow}"),
             }
-            None => format!("change `slip` in {flow}, then waystage check {flow}"),
-        },
+        }
     }
 }

@@ -133,6 +133,7 @@ pub struct Run {
     pub limit: Option<u64>,
     /// Stops after this time (30s, 5m): exit code 4 if input remained
     #[arg(long, env = "WAYSTAGE_DURATION", value_name = "TIME", value_parser = some_time)]
+    #[arg(allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// One more input instead of the flow's; `-` is standard input
     #[arg(long = "input", env = "WAYSTAGE_INPUT", value_name = "FILE")]
@@ -149,7 +150,7 @@ pub struct Run {
     pub no_progress: bool,
     /// After a stop: how long what was taken in may go on
     #[arg(long, env = "WAYSTAGE_DRAIN", value_name = "TIME", value_parser = time)]
-    #[arg(default_value = "30s")]
+    #[arg(default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,
     /// What makes exit code 3
     #[arg(long, env = "WAYSTAGE_FAIL_ON", value_name = "WHAT", default_value = "dead")]

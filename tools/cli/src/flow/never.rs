@@ -22,8 +22,9 @@ enum Values {
     Line,
 }
 
-const CONVERT: &str = "values of CSV are text, which compares byte by byte (\"10\" is below \"9\"): \
-                       compare with text in quotes, or convert the input to NDJSON for numbers";
+const CONVERT: &str = "values of CSV are text, which compares byte by byte (\"10\" is below \
+                       \"9\"): compare with text in quotes, or convert the input to NDJSON for \
+                       numbers";
 
 impl Reader<'_> {
     /// Warns of conditions that never hold.
@@ -65,7 +66,7 @@ impl Reader<'_> {
         let by_rule = draft.stages.iter().any(|it| parses(&it) && targets.contains(&*it.name.name));
         let hops = slip.iter().filter_map(|hop| stages.get(hop.name.as_str()).copied());
         let mut before =
-            hops.take_while(|stage| !parses(stage) && !(by_rule && !stage.targets.is_empty()));
+            hops.take_while(|stage| !(parses(stage) || by_rule && !stage.targets.is_empty()));
         let found = if any {
             before.find(|stage| looks(stage) && !targets.contains(&*stage.name.name))
         } else {

@@ -13,12 +13,13 @@ use waystage::clock::Clock;
 use waystage::{Envelope, EnvelopeId, Publisher, Refused, Slip};
 
 use super::ledger::{Ledger, Refusal, RefusalKind};
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, is_blank};
 use super::locate::id_at;
 use super::options::Rate;
 use super::output::Output;
 use super::parse::{header, is_json, row};
 use super::record::{Place, Record};
+use super::schedule::Schedule;
 use super::sources::Source;
 use super::unique::Window;
 use crate::flow::model::Format;
@@ -93,7 +94,7 @@ impl Feed {
     }
 
     fn all(&mut self) -> Result<(), Halt> {
-        let mut schedule = Schedule { begin_ns: self.ledger.clock.monotonic_ns(), index: 0 };
+        let mut schedule = Schedule::from(self.ledger.clock.monotonic_ns());
         for source in std::mem::take(&mut self.sources) {
             let failed = |error| Halt::Io(format!("input {}", source.name), error);
             let reader = source.open().map_err(failed)?;
@@ -110,31 +111,6 @@ impl Feed {
             output.empty().map_err(|error| Halt::Io(format!("output {}", output.name), error))?;
         }
         Ok(())
-    }
-}
-
-/// When records are due: a late one moves no other.
-struct Schedule {
-    begin_ns: u64,
-    /// The next record's number.
-    index: u64,
-}
-
-impl Schedule {
-    fn next(&mut self, rate: Rate) -> u64 {
-        let due_ns = self.begin_ns.saturating_add(rate.due_ns(self.index));
-        self.index += 1;
-        due_ns
-    }
-}
-
-/// Whether a line holds no record: white space where JSON is expected, nothing at all between two
-/// rows of CSV (a blank is a field there). Where lines are records, every line is one.
-fn is_blank(text: &str, format: Format) -> bool {
-    match format {
-        Format::Ndjson => text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')),
-        Format::Csv => text.is_empty(),
-        Format::Lines => false,
     }
 }
 

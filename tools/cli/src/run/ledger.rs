@@ -10,6 +10,7 @@ use waystage::clock::{Clock, SystemClock};
 use waystage::metrics::Histogram;
 use waystage::{Cause, Envelope, EnvelopeId, Route, Settled};
 
+use super::account::Lines;
 use super::record::{Place, Record};
 
 /// Refused records named one by one, and dead letters that a stage took; more are counted only.
@@ -61,39 +62,6 @@ pub struct HandedBack {
     pub count: u64,
     /// Where the first of them stand.
     pub places: Vec<Place>,
-}
-
-/// What became of the lines that were read; a row of CSV counts as one, however long.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lines {
-    /// All of them.
-    pub read: u64,
-    /// The bus took them.
-    pub accepted: u64,
-    /// It did not, or they were not fit for it.
-    pub refused: u64,
-    /// Their id was seen before.
-    pub skipped: u64,
-    /// They have no text.
-    pub blank: u64,
-    /// They are headers of CSV.
-    pub headers: u64,
-    /// A stop came before they were sent.
-    pub unsent: u64,
-}
-
-impl Lines {
-    /// Everything but `read`: equal to it once the input is at rest.
-    #[must_use]
-    pub fn accounted(&self) -> u64 {
-        self.accepted + self.ended()
-    }
-
-    /// Those that ended without the bus.
-    #[must_use]
-    pub fn ended(&self) -> u64 {
-        self.refused + self.skipped + self.blank + self.headers + self.unsent
-    }
 }
 
 /// A dead letter that a dead-letter stage took: the bus keeps none of it.

@@ -6,6 +6,7 @@
 //! 3. The books are closed and reported ([`report`]). Standard output gets the table or the JSON
 //!    document, standard error everything else.
 
+pub mod account;
 pub mod feed;
 pub mod handlers;
 pub mod ledger;
@@ -20,6 +21,7 @@ pub mod progress;
 pub mod record;
 pub mod report;
 pub mod rules;
+pub mod schedule;
 pub mod signals;
 pub mod sources;
 pub mod tally;

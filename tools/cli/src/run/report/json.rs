@@ -6,7 +6,7 @@ use waystage::StageSnapshot;
 use waystage::metrics::Quantiles;
 
 use super::{Counted, Dead, Report};
-use crate::run::ledger::Lines;
+use crate::run::account::Lines;
 use crate::run::watch::Stop;
 
 /// The schema's name and version.

@@ -1,5 +1,6 @@
 //! What a run did, as plain data: gathered once, printed as a table or as JSON.
 
+mod facts;
 pub mod json;
 mod parts;
 pub mod table;
@@ -15,8 +16,9 @@ use std::time::Duration;
 use waystage::metrics::Quantiles;
 use waystage::{Conservation, StageSnapshot};
 
+use super::account::Lines;
 use super::feed::End;
-use super::ledger::{Lines, Refusal};
+use super::ledger::Refusal;
 use super::options::{FailOn, Options};
 use super::watch::{Input, Left, Stop, Watched};
 use super::{Console, unless_closed};
@@ -69,8 +71,8 @@ pub struct Report {
     pub dead: Vec<Dead>,
     /// How many dead letters a dead-letter stage took; not all are among `dead` by name.
     pub taken: u64,
-    /// What was given up where a dead-letter stage gets it, by stage. Such a stage may send a record
-    /// on, so that it ends well.
+    /// What was given up where a dead-letter stage gets it, by stage. Such a stage may send a
+    /// record on, so that it ends well.
     pub given_up: Vec<GivenUp>,
     /// Records that were dropped or expired, and what made them so, a line each.
     pub lost: Vec<Lost>,
@@ -100,15 +102,10 @@ impl Report {
         let at = snapshot.stages.iter().enumerate().map(|(at, stage)| (stage.name.as_str(), at));
         let at: HashMap<&str, usize> = at.collect();
         leftovers.sort_by_key(|left| at.get(left.stage.as_str()).copied());
-        let mut lines = ledger.lines();
         let rests = matches!(input, Input::Ended(_));
+        let lines = ledger.lines();
         let adds_up = add_up(&books, rests.then_some(&lines), read(&ledger.told));
-        if !rests {
-            // It was left behind, maybe with a line in its hands.
-            lines.accepted = books.accepted;
-            lines.read = lines.read.max(lines.accounted());
-            lines.unsent += lines.read - lines.accounted();
-        }
+        let lines = if rests { lines } else { left_behind(lines, &books) };
         let remains = match &input {
             Input::Ended(End::Exhausted | End::Limit) => false,
             Input::Ended(End::Stopped) | Input::Waits => true,
@@ -195,6 +192,14 @@ impl Report {
         text::talk(self, options, console.talk);
         unless_closed(printed)
     }
+}
+
+/// The account of an input that was left behind, maybe with a line in its hands.
+fn left_behind(mut lines: Lines, books: &Conservation) -> Lines {
+    lines.accepted = books.accepted;
+    lines.read = lines.read.max(lines.accounted());
+    lines.unsent += lines.read - lines.accounted();
+    lines
 }
 
 /// Whether the books agree with themselves, with the lines of the input (unless it was left behind,

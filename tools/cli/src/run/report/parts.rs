@@ -201,7 +201,9 @@ impl Dead {
     /// One that a dead-letter stage took: the last of its trail, after the one that gave it up.
     pub(crate) fn taken(taken: Taken, name: impl Fn(Route) -> String) -> Self {
         let trail: Vec<String> = taken.trail.into_iter().map(name).collect();
-        let stage = trail.iter().rev().nth(1).or(trail.last()).cloned().unwrap_or_default();
+        let mut ends = trail.iter().rev();
+        let taken_by = ends.next().cloned().unwrap_or_default();
+        let stage = ends.next().unwrap_or(&taken_by).clone();
         Self {
             id: taken.id.to_string(),
             place: taken.place,
@@ -209,7 +211,7 @@ impl Dead {
             cause: taken.cause,
             attempts: 0,
             attempts_max: None,
-            taken_by: Some(trail.last().cloned().unwrap_or_default()),
+            taken_by: Some(taken_by),
             trail,
         }
     }

@@ -6,7 +6,7 @@ use waystage::Conservation;
 use super::{Report, add_up, json, table, text};
 use crate::flow;
 use crate::run::Console;
-use crate::run::ledger::Lines;
+use crate::run::account::Lines;
 use crate::run::options::Options;
 use crate::run::prepare::prepare;
 use crate::run::signals::Interrupt;

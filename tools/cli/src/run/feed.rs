@@ -1,7 +1,6 @@
 //! The input's thread: reads records, paces them, skips what was seen, and publishes.
 //!
-//! It is a thread of its own because a read of standard input cannot be called off: a stopped run
-//! leaves it behind.
+//! A thread of its own: a read of standard input cannot be called off, and is left behind.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;

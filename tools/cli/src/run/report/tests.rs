@@ -156,7 +156,7 @@ fn the_report_is_no_wider_than_the_terminal() {
 #[test]
 fn long_names_are_cut_before_columns_are_left_out() {
     let mut report = report();
-    report.stages[0].name = "a stage with a very long name that goes on".to_owned();
+    report.stages[0].name = "a stage with quite a long name".to_owned();
     let wide = shown(&report, None).lines().next().map_or(0, |line| line.chars().count());
     let text = shown(&report, Some(wide - 1));
     assert!(text.contains('\u{2026}') && !text.contains("do not fit"), "{text}");

@@ -88,6 +88,7 @@ impl Drop for Pauses {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a thread that hangs must not hang the test")]
 fn a20_the_destructor_of_a_handler_may_ask_the_bus() {
     let (bus, _clock) = virtual_time::<u64>();
     let (bus, log) = (Arc::new(bus), Log::new());

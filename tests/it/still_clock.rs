@@ -15,6 +15,7 @@ fn standing_still(workers: usize) -> Arc<Bus<u64>> {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a thread that hangs must not hang the test")]
 fn a_publisher_that_waits_for_room_gives_up_by_what_it_slept() {
     let bus = standing_still(1);
     let gate = Gate::new();

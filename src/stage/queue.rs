@@ -212,3 +212,6 @@ fn extend<P>(side: &mut VecDeque<Envelope<P>>, slot: Slot<P>) {
         Slot::Block(block) => side.extend(block),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,7 +84,8 @@ pub struct StageSettings {
     /// not be the stage itself. Default: none.
     pub dead_letter: Option<String>,
     /// How long a hop into this stage waits for room while nothing leaves it. 1 ms to 1 day;
-    /// default 5 seconds.
+    /// default 1 second, well below that of `on_full`: a circle of full stages ends by it, and
+    /// publishers that wait there shall still be waiting then.
     pub hop_timeout: Duration,
     /// How long an envelope published here without a time to live of its own may live, its later
     /// stages included: where it is not handled in time it expires. Default: no limit.
@@ -104,7 +105,7 @@ impl Default for StageSettings {
             attempts: 1,
             retry: Retry::InPlace,
             dead_letter: None,
-            hop_timeout: Duration::from_secs(5),
+            hop_timeout: Duration::from_secs(1),
             expiry: None,
             emits: 1024,
         }

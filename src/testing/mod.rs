@@ -5,12 +5,14 @@
 //! chooses, time moves by hand, and handlers, callbacks and destructors let the rest of the world
 //! go on in their midst, which is how calls overlap here.
 
+mod bounds;
 mod busy;
 mod cargo;
 mod checks;
 mod control;
 mod handlers;
 mod ledger;
+mod paused;
 mod publishing;
 mod random;
 mod simulator;

@@ -183,6 +183,31 @@ fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
 }
 
 #[test]
+fn a12_what_arrives_after_the_end_is_named_by_the_next_report() {
+    let bus = threaded::<u64>(1);
+    let gate = Gate::new();
+    let door = gate.door();
+    bus.add_stage("a", room_for(8), move |_| {
+        door.pass();
+        Ok(())
+    })
+    .unwrap();
+    bus.add_stage("b", room_for(8), |_| Ok(())).unwrap();
+    bus.publish(to(&bus, 1, &["a", "b"])).unwrap();
+    gate.await_waiting(1);
+    let first = bus.shutdown(Duration::ZERO);
+    assert_eq!(first.leftovers, [Leftover::Running { stage: "a".to_owned(), calls: 1 }]);
+    gate.open();
+    eventually("the books close", || bus.conservation().in_flight == 0);
+    let second = bus.shutdown(Duration::ZERO);
+    let [Leftover::Waiting { stage, .. }] = &*second.leftovers else {
+        panic!("{second:?}");
+    };
+    assert_eq!((&**stage, second.drained), ("b", false));
+    assert_eq!(bus.shutdown(Duration::ZERO).leftovers, [], "named once");
+}
+
+#[test]
 fn a12_shutdown_from_a_handler_starts_and_returns() {
     let bus = Arc::new(threaded::<u64>(1));
     let log = Log::new();

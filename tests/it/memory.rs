@@ -8,7 +8,7 @@ use std::time::Duration;
 use waystage::{Bus, Envelope, Failure, OnFull, Refused, Retry, Settled, StageSettings};
 
 use crate::support::{
-    Census, Citizen, Gate, LONG, Log, Random, drained, eventually, room_for, run, settled,
+    Census, Citizen, LONG, Log, Random, drained, eventually, gated, room_for, run, settled,
     threaded, to, virtual_time,
 };
 
@@ -325,13 +325,7 @@ fn p11_closing_during_publishes_drops_each_payload_once() {
     for round in 0..30 {
         let census = Census::default();
         let bus = threaded::<Citizen>(2);
-        let gate = Gate::new();
-        let door = gate.door();
-        bus.add_stage("a", StageSettings { on_full: OnFull::Reject, ..room_for(16) }, move |_| {
-            door.pass();
-            Ok(())
-        })
-        .unwrap();
+        let gate = gated(&bus, "a", StageSettings { on_full: OnFull::Reject, ..room_for(16) });
         let refused = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {

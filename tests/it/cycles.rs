@@ -113,9 +113,8 @@ fn a_circle_ends_before_publishers_that_wait_there_give_up() {
     let OnFull::Block(limit) = StageSettings::default().on_full else {
         panic!("a publisher waits by default");
     };
-    for (name, batch) in [("a", 2), ("b", 1)] {
-        bus.add_stage(name, StageSettings { batch, ..room_for(2) }, |_| Ok(())).unwrap();
-    }
+    bus.add_batch_stage("a", room_for(2), |_| Ok(())).unwrap();
+    bus.add_stage("b", StageSettings { batch: 1, ..room_for(2) }, |_| Ok(())).unwrap();
     let publish = |hops: &[&str]| bus.publish(to(&bus, 0, hops)).unwrap();
     for hops in [["a", "b"], ["a", "b"], ["b", "a"], ["b", "a"]] {
         publish(&hops);

@@ -147,8 +147,8 @@ fn an_earlier_timer_reaches_the_sentinel() {
     });
 }
 
-/// Parks until it waits for a timer at `deadline`: true. False when it waits without an alarm, since
-/// another worker has the post.
+/// Parks until it waits for a timer at `deadline`: true. False when it waits without an alarm,
+/// since another worker has the post.
 fn knows(shared: &Shared, worker: &mut Worker, deadline: Duration) -> bool {
     while !model::is_stopping(shared) {
         match worker.settle_down() {
@@ -162,8 +162,8 @@ fn knows(shared: &Shared, worker: &mut Worker, deadline: Duration) -> bool {
     false
 }
 
-/// A worker takes the sentinel's post while an earlier timer is set, and another is parked already
-/// without an alarm: whoever has the post at the end waits for the earlier one.
+/// A worker takes the sentinel's post while an earlier timer is set, and another is parked
+/// already without an alarm: whoever has the post at the end waits for the earlier one.
 #[test]
 fn an_earlier_timer_and_the_post() {
     let (by_post, by_other) = (Seen::new(), Seen::new());

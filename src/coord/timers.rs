@@ -1,8 +1,8 @@
 //! Timers: one list for retries, time-outs and other things due later.
 //!
 //! Off the fast path: a turn only reads `next`. Entries are bounded by their makers: one per
-//! delayed retry (at most a stage's capacity; taken out with it when the stage is closed) and one per
-//! stage whose hops wait.
+//! delayed retry (at most a stage's capacity; taken out with it when the stage is closed) and one
+//! per stage whose hops wait.
 
 use std::collections::BTreeMap;
 use std::fmt;

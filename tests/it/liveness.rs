@@ -320,8 +320,8 @@ fn a20_a_stuck_handler_leaves_all_other_stages_going() {
 
 #[test]
 fn a20_others_go_on_beside_a_stuck_handler_and_a_stage_under_load() {
-    // A smoke test of the whole: the busy worker has breaks, in which it steals. That it looks after
-    // others without any is shown step by step in `src/testing/busy.rs`.
+    // A smoke test of the whole: the busy worker has breaks, in which it steals. That it looks
+    // after others without any is shown step by step in `src/testing/busy.rs`.
     // The order of the names decides which worker is whose home.
     for names in [["busy", "cold", "stuck"], ["stuck", "busy", "cold"], ["cold", "stuck", "busy"]] {
         let bus = threaded::<u64>(2);

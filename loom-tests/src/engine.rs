@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex};
 use waystage::clock::Clock;
 use waystage::model::attendance::{HOPS_WAIT, PUBLISHERS_WAIT};
 use waystage::model::{
-    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket,
-    TimerId,
+    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket, TimerId,
 };
 use waystage::{Context, Envelope, Handler, Slip, StageSettings};
 

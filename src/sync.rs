@@ -321,3 +321,79 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Err(std::sync::TryLockError::WouldBlock) => None,
     }
 }
+
+/// A place between two steps of a protocol where a test may stop a thread; nothing otherwise.
+#[cfg(not(all(test, not(loom), not(shuttle))))]
+#[inline(always)]
+pub(crate) fn pause_point() {}
+#[cfg(all(test, not(loom), not(shuttle)))]
+pub(crate) use pause::{Pause, pause_at, pause_point};
+
+/// Stops a thread of a test at the n-th such place.
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod pause {
+    use std::cell::RefCell;
+    use std::sync::{Arc, Condvar, Mutex};
+
+    #[derive(Debug, Default)]
+    struct State {
+        reached: bool,
+        released: bool,
+    }
+
+    /// Where a thread stands, for the thread that stopped it.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Pause(Arc<(Mutex<State>, Condvar)>);
+
+    thread_local! {
+        static NEXT: RefCell<Option<(usize, Pause)>> = const { RefCell::new(None) };
+    }
+
+    /// Stops this thread at the place number `place` that it comes to, from zero.
+    pub(crate) fn pause_at(place: usize, pause: Pause) {
+        NEXT.set(Some((place, pause)));
+    }
+
+    /// Stops here if it is this thread's turn.
+    pub(crate) fn pause_point() {
+        let here = NEXT.with_borrow_mut(|next| match next {
+            Some((0, _)) => next.take(),
+            Some((place, _)) => {
+                *place -= 1;
+                None
+            }
+            None => None,
+        });
+        if let Some((_, pause)) = here {
+            pause.stop();
+        }
+    }
+
+    impl Pause {
+        fn stop(&self) {
+            let (state, changed) = &*self.0;
+            let mut state = super::lock(state);
+            state.reached = true;
+            changed.notify_all();
+            while !state.released {
+                state = super::wait_on(changed, state, None);
+            }
+        }
+
+        /// The thread ended, or will not stop any more.
+        pub(crate) fn release(&self) {
+            super::lock(&self.0.0).released = true;
+            self.0.1.notify_all();
+        }
+
+        /// Waits until the thread stands there, or was released: whether it stands there.
+        pub(crate) fn wait(&self) -> bool {
+            let (state, changed) = &*self.0;
+            let mut state = super::lock(state);
+            while !state.reached && !state.released {
+                state = super::wait_on(changed, state, None);
+            }
+            state.reached
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use waystage::clock::Clock;
 use waystage::model::attendance::{HOPS_WAIT, PUBLISHERS_WAIT};
 use waystage::model::{
-    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket,
+    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket, TimerId,
 };
 use waystage::{Context, Envelope, Handler, Slip, StageSettings};
 
@@ -153,9 +153,11 @@ impl Scheduler for Tray {
     }
     fn wake_other(&self, _worker: usize) {}
     fn working_on(&self, _worker: usize, _task: Arc<dyn Task>) {}
-    fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) {
+    fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {
         self.actions.lock().unwrap().push(action);
+        TimerId::default()
     }
+    fn cancel(&self, _timer: TimerId) {}
 }
 
 /// Settings of a small stage.

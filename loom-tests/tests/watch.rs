@@ -2,6 +2,7 @@
 //! are played by the model: a sentinel that takes itself out of the mask and rises unwoken.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -144,6 +145,67 @@ fn an_earlier_timer_reaches_the_sentinel() {
         model::stop(&shared);
         other.join().unwrap();
     });
+}
+
+/// Parks until it waits for a timer at `deadline`: true. False when it waits without an alarm,
+/// since another worker has the post.
+fn knows(shared: &Shared, worker: &mut Worker, deadline: Duration) -> bool {
+    while !model::is_stopping(shared) {
+        match worker.settle_down() {
+            Rest::Work => {}
+            Rest::Park(None) => return false,
+            Rest::Park(Some(timeout)) if timeout <= deadline => return true,
+            // It waits for the later one: only a wake-up can tell it.
+            Rest::Park(Some(_)) => worker.park(None),
+        }
+    }
+    false
+}
+
+/// A worker takes the sentinel's post while an earlier timer is set, and another is parked
+/// already without an alarm: whoever has the post at the end waits for the earlier one.
+#[test]
+fn an_earlier_timer_and_the_post() {
+    let (by_post, by_other) = (Seen::new(), Seen::new());
+    let seen = [by_post.clone(), by_other.clone()];
+    explore("watch/post", 3, move || {
+        const EARLY: u64 = 1_000;
+        let early = Duration::from_nanos(EARLY);
+        let shared = model::shared(2, 2, StillClock::new());
+        shared.at(1_000_000, Box::new(|| {}));
+        let (mut other, mut sentinel) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        // The other one parks while the post is taken, and then it is vacant.
+        assert!(matches!(sentinel.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(other.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(1));
+        sentinel.rise(false);
+        let setter = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.at(EARLY, Box::new(|| {})))
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                while !model::is_stopping(&shared) {
+                    other.park(None);
+                    if knows(&shared, &mut other, early) {
+                        return true;
+                    }
+                }
+                false
+            })
+        };
+        let knew = knows(&shared, &mut sentinel, early);
+        setter.join().unwrap();
+        if knew {
+            model::stop(&shared);
+        }
+        let other_knew = other.join().unwrap();
+        assert!(knew || other_knew);
+        by_post.note(knew);
+        by_other.note(other_knew);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
 }
 
 /// Stopping against a worker that parks.

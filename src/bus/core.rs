@@ -16,21 +16,28 @@ use crate::coord::on_worker::InTurn;
 use crate::coord::ticket::{Desk, Scheduler};
 use crate::envelope::envelope::{Callback, Cause, Settled};
 use crate::envelope::{Envelope, EnvelopeId, Route};
-use crate::metrics::Conservation;
 use crate::metrics::counter::{Counter, Striped, Tally};
+use crate::metrics::{Conservation, Lint, StageSnapshot};
+use crate::stage::Stage;
 use crate::stage::engine::{Engine, Scratch, StageMap};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock};
+use crate::sync::{
+    AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock,
+};
 use crate::worker::shared::Shared;
 
 /// Scratches kept for later turns.
 const SPARE: usize = if SMALL { 2 } else { 64 };
 /// Empty blocks kept for all; as many may travel at once in a ring of default size.
 const EMPTY_BLOCKS: usize = if SMALL { 2 } else { 512 };
+/// The most memory that the empty blocks kept for all may take.
+const EMPTY_BYTES: usize = 16 << 20;
 /// Spare blocks one scratch keeps for itself.
 const SPARE_BLOCKS: usize = 4;
+/// The largest block or batch that a scratch keeps, in bytes.
+const SPARE_BYTES: usize = 256 << 10;
 
 /// Where a bus is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +89,11 @@ impl Lane {
     }
 }
 
+/// The bytes of so many envelopes.
+const fn bytes_of<P>(count: usize) -> usize {
+    count.saturating_mul(size_of::<Envelope<P>>())
+}
+
 /// A seed from the machine's source of randomness.
 pub(crate) fn machine_seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
@@ -113,6 +125,8 @@ pub(crate) struct Core<P> {
     random: AtomicU64,
     scratches: Ring<Box<Scratch<P>>>,
     blocks: Ring<Block<P>>,
+    /// Bytes of `blocks`, and of those on their way in.
+    block_bytes: AtomicUsize,
 }
 
 impl<P: Send + 'static> Core<P> {
@@ -137,6 +151,7 @@ impl<P: Send + 'static> Core<P> {
             random: AtomicU64::new(seed),
             scratches: Ring::new(SPARE),
             blocks: Ring::new(EMPTY_BLOCKS),
+            block_bytes: AtomicUsize::new(0),
             shared,
             settings,
         }
@@ -207,6 +222,16 @@ impl<P: Send + 'static> Core<P> {
         Tally::shared(&self.redriven)
     }
 
+    /// A reading of one stage, with what is probably not meant about it.
+    pub(crate) fn read_stage(&self, stage: &Stage<P>, now: u64) -> StageSnapshot {
+        let mut reading = stage.snapshot(now);
+        let (permits, workers) = (reading.permits, self.shared.seats.len());
+        if permits as usize > workers {
+            reading.lints.push(Lint::PermitsAboveWorkers { permits, workers });
+        }
+        reading
+    }
+
     pub(crate) fn panics(&self) -> u64 {
         self.panics.get()
     }
@@ -252,13 +277,38 @@ impl<P: Send + 'static> Core<P> {
 
     /// An empty block for a batch publish.
     pub(crate) fn block(&self) -> Block<P> {
-        self.blocks.pop().unwrap_or_default()
+        let Some(block) = self.blocks.pop() else {
+            return Block::new();
+        };
+        // ORDERING: Relaxed, here and below: the number only bounds itself.
+        self.block_bytes.fetch_sub(bytes_of::<P>(block.capacity()), Ordering::Relaxed);
+        block
     }
 
     /// Gives an empty block back.
     pub(crate) fn put_block(&self, block: Block<P>) {
-        // Beyond `EMPTY_BLOCKS` they are freed.
-        let _ = self.blocks.push(block);
+        let bytes = bytes_of::<P>(block.capacity());
+        let before = self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Beyond `EMPTY_BLOCKS` or `EMPTY_BYTES` they are freed.
+        if before.saturating_add(bytes) > EMPTY_BYTES || self.blocks.push(block).is_err() {
+            self.block_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Blocks kept, and their bytes.
+    #[cfg(test)]
+    pub(crate) fn blocks_kept(&self) -> (usize, usize) {
+        (self.blocks.len(), self.block_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of each block and batch that the next scratch has kept.
+    #[cfg(test)]
+    pub(crate) fn blocks_of_a_scratch(&self) -> Vec<usize> {
+        let scratch = self.scratch();
+        let mut all: Vec<_> = scratch.spare.iter().map(|block| block.capacity()).collect();
+        all.extend([scratch.hand.capacity(), scratch.batch.capacity()]);
+        self.put_scratch(scratch);
+        all.into_iter().map(bytes_of::<P>).collect()
     }
 
     /// Marks an envelope as entering now: its id, its expiry, its meter. What failed on an earlier
@@ -454,6 +504,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         while scratch.spare.len() > SPARE_BLOCKS {
             self.put_block(scratch.spare.pop().expect("it is longer than SPARE_BLOCKS"));
         }
+        scratch.shrink(SPARE_BYTES / bytes_of::<P>(1));
         // Beyond `SPARE` they are freed.
         let _ = self.scratches.push(scratch);
         if self.lifecycle() == Lifecycle::Stopped {

@@ -205,7 +205,7 @@ impl<P: Send + 'static> Handle<P> {
         let map = core.stages();
         Snapshot {
             conservation: core.conservation(),
-            stages: map.0.iter().flatten().map(|stage| stage.snapshot(now)).collect(),
+            stages: map.0.iter().flatten().map(|stage| core.read_stage(stage, now)).collect(),
             workers: core.shared.snapshot(),
             dead_letters: lock(&core.dead).len(),
             panics_outside_handlers: core.panics(),

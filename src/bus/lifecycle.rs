@@ -166,11 +166,15 @@ impl<P: Send + 'static> Bus<P> {
     /// Ends the bus: stops intake, finishes itineraries until `limit`, hands back what is left.
     ///
     /// Called from a handler it only starts: intake stops, and the report says what is in flight.
+    ///
+    /// Called again after the end it does nothing but report anew: what was [`Leftover::InHand`]
+    /// and has been handed back since is then named as [`Leftover::Waiting`], once.
     pub fn shutdown(&self, limit: Duration) -> ShutdownReport {
         let core = &self.core;
         let changing = lock(&core.changing);
         if core.lifecycle() == Lifecycle::Stopped {
-            return core.report(Vec::new());
+            drop(changing);
+            return core.report(core.take_late());
         }
         core.set_lifecycle(Lifecycle::Draining);
         core.each_stage(|stage| {
@@ -197,8 +201,7 @@ impl<P: Send + 'static> Bus<P> {
         // Callbacks and destructors are foreign code, which runs under no lock.
         core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
-        let late = std::mem::take(&mut *lock(&core.late));
-        leftovers.extend(late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }));
+        leftovers.extend(core.take_late());
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
@@ -235,6 +238,12 @@ impl<P: Send + 'static> Core<P> {
         for stage in self.stages().0.iter().flatten() {
             act(stage);
         }
+    }
+
+    /// What arrived at a stage after the end and was not named yet.
+    fn take_late(&self) -> Vec<Leftover> {
+        let late = std::mem::take(&mut *lock(&self.late));
+        late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }).collect()
     }
 
     fn report(&self, mut leftovers: Vec<Leftover>) -> ShutdownReport {

@@ -40,7 +40,7 @@ pub use self::publisher::Publisher;
 pub use self::settings::BusSettings;
 
 /// The most memory that the ring of one stage may take.
-const RING_BYTES_MAX: usize = 1 << 32;
+const RING_BYTES_MAX: u64 = 1 << 32;
 
 /// A staged message bus over payloads of type `P`.
 ///
@@ -151,7 +151,8 @@ impl<P: Send + 'static> Bus<P> {
         settings.validate().map_err(wrong)?;
         let bytes = settings.capacity.saturating_mul(size_of::<crate::envelope::Envelope<P>>());
         let must = "small enough that all slots together take at most 4 GiB";
-        demand(bytes <= RING_BYTES_MAX, "capacity", settings.capacity, must).map_err(wrong)?;
+        demand(bytes as u64 <= RING_BYTES_MAX, "capacity", settings.capacity, must)
+            .map_err(wrong)?;
         if settings.level != Level::AtMostOnce {
             return Err(BusError::NotDurable { stage: name.to_owned() });
         }

@@ -53,6 +53,27 @@ impl Ids {
 
 /// Publishes into one bus from one thread at a time. Clone it for other threads.
 ///
+/// **Not for handlers of its own bus.** A publisher keeps a view of the stages, and with it their
+/// handlers: one that is owned by such a handler owns itself, and neither it nor what the handlers
+/// own is ever dropped, not even after a shutdown. In a handler, take a [`Handle`], which has no
+/// such view, or [`emit`](crate::Context::emit):
+///
+/// ```
+/// use waystage::{Bus, BusSettings, Envelope, StageSettings};
+/// let bus: Bus<u64> = Bus::start(BusSettings { workers: 1, ..BusSettings::default() })?;
+/// let handle = bus.handle(); // not `bus.publisher()`
+/// let log = bus.slip(["log"])?;
+/// bus.add_stage("count", StageSettings::default(), move |context| {
+///     handle.publish(Envelope::new(*context.payload(), log.clone()))?;
+///     Ok(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`Handle`]: crate::Handle
+///
+/// From a thread of its own:
+///
 /// ```
 /// use waystage::{Bus, BusSettings, Envelope, StageSettings};
 /// let bus: Bus<u64> = Bus::start(BusSettings { workers: 1, ..BusSettings::default() })?;

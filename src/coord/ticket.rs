@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::timers::TimerId;
+
 /// What a worker can do with a stage whose permit it holds.
 pub trait Task: Send + Sync + 'static {
     /// Drains up to one batch. The ticket's permit is held on entry; it comes back in the answer,
@@ -78,7 +80,9 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Remembers the stage with several permits in whose handler `worker` may get stuck.
     fn working_on(&self, worker: usize, task: Arc<dyn Task>);
     /// Runs `action` on some worker at `deadline` (monotonic nanoseconds) or soon after.
-    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>);
+    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId;
+    /// Forgets what is not due yet.
+    fn cancel(&self, timer: TimerId);
 }
 
 /// What a turn knows of the worker that runs it.

@@ -8,7 +8,7 @@ use super::Stage;
 use super::engine::Engine;
 use super::handler::guarded;
 use super::queue::Block;
-use super::room::{WaitingHop, Wake};
+use super::room::{Delayed, WaitingHop, Wake};
 use crate::coord::attendance::{
     Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
@@ -131,7 +131,11 @@ impl<P: Send + 'static> Stage<P> {
             return Some(envelope);
         }
         let mut room = lock(&self.room);
-        if let Some((_, envelope)) = room.delayed.pop_first() {
+        if let Some((_, Delayed { envelope, timer })) = room.delayed.pop_first() {
+            drop(room);
+            if let Some(timer) = timer {
+                self.engine.scheduler().cancel(timer);
+            }
             return Some(envelope);
         }
         let waiting = room.hops.pop_front()?;

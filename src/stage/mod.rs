@@ -252,6 +252,7 @@ impl<P: Send + 'static> Stage<P> {
             },
             paused: word & attendance::PAUSED != 0,
             closed: word & attendance::CLOSED != 0,
+            lints: Vec::new(),
             wait: meters.wait.quantiles(),
             service: meters.service.quantiles(),
         }

@@ -20,6 +20,7 @@ use std::task::Waker;
 
 use crate::coord::parker::Parker;
 use crate::coord::ticket::{Scheduler, Task, Ticket};
+use crate::coord::timers::TimerId;
 use crate::envelope::Envelope;
 
 /// The permit of the stage a waiting envelope comes from. When the last envelope that holds it is
@@ -83,12 +84,19 @@ pub(crate) struct WaitingPublisher {
     pub(crate) wake: Wake,
 }
 
+/// A failed envelope during its pause.
+pub(crate) struct Delayed<P> {
+    pub(crate) envelope: Envelope<P>,
+    /// The end of the pause, as soon as it is set.
+    pub(crate) timer: Option<TimerId>,
+}
+
 /// The two lines of one stage.
 pub(crate) struct Room<P> {
     pub(crate) hops: VecDeque<WaitingHop<P>>,
     pub(crate) publishers: VecDeque<WaitingPublisher>,
     /// Failed envelopes during their pause.
-    pub(crate) delayed: BTreeMap<u64, Envelope<P>>,
+    pub(crate) delayed: BTreeMap<u64, Delayed<P>>,
     /// Numbers given to publishers and delayed envelopes.
     pub(crate) numbers: u64,
     /// When the stage was last resumed, in monotonic nanoseconds.

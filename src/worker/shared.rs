@@ -10,10 +10,12 @@ use super::settings::{PoolError, PoolSettings};
 use crate::clock::Clock;
 use crate::coord::sleep::Sleep;
 use crate::coord::ticket::{Scheduler, Task, Ticket};
-use crate::coord::timers::Timers;
+use crate::coord::timers::{TimerId, Timers};
 use crate::metrics::WorkerSnapshot;
 use crate::metrics::counter::Counter;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, lock};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, lock, pause_point,
+};
 
 /// One worker's place.
 pub(crate) struct Seat {
@@ -162,7 +164,9 @@ impl Shared {
 impl Scheduler for Shared {
     fn post(&self, ticket: Ticket) {
         let home = ticket.task().home() % self.seats.len();
+        pause_point();
         self.push(home, ticket);
+        pause_point();
         self.sleep.wake(home);
     }
 
@@ -198,12 +202,17 @@ impl Scheduler for Shared {
         drop(before);
     }
 
-    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) {
-        self.timers.add(deadline, action);
+    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {
+        let timer = self.timers.add(deadline, action);
         if self.timers.next() == deadline {
             // Whoever waits for a later deadline must look again.
             self.sleep.wake(self.sleep.sentinel().unwrap_or(usize::MAX));
         }
+        timer
+    }
+
+    fn cancel(&self, timer: TimerId) {
+        self.timers.cancel(timer);
     }
 }
 

@@ -17,7 +17,7 @@ use super::shared::Shared;
 use crate::coord::on_worker::InTurn;
 use crate::coord::ticket::{Desk, Task, Ticket, Turned};
 use crate::coord::timers::NEVER;
-use crate::sync::{Ordering, SMALL, lock};
+use crate::sync::{Ordering, SMALL, lock, pause_point};
 
 /// How long the sentinel waits before it looks for a worker that stands still.
 pub const SENTINEL_NS: u64 = 10_000_000;
@@ -125,6 +125,7 @@ impl Worker {
         let seat = &shared.seats[self.index];
         // ORDERING: SeqCst, pairs with `Seat::is_in_turn`.
         seat.turns.fetch_add(1, Ordering::SeqCst);
+        pause_point();
         let desk = Desk { worker: self.index, scheduler: shared };
         let inside = InTurn::begin();
         let others_may_help = ticket.task().is_shared();

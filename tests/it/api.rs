@@ -7,10 +7,10 @@ use waystage::clock::{Clock, ManualClock, SystemClock};
 use waystage::metrics::{Quantiles, WorkerSnapshot};
 use waystage::{
     Batch, BatchError, Bus, BusError, BusSettings, Cause, Completion, Conservation, Context,
-    DeadLetter, DeadLetterInfo, EmitError, Envelope, EnvelopeId, Failure, Handle, Handler, Idle,
-    Leftover, Level, Lifecycle, OnFull, Pin, Pool, PoolError, PoolSettings, PublishError,
-    PublishFuture, Publisher, Redrive, Redriven, Refused, Retry, Route, SettingError, Settled,
-    ShutdownReport, Slip, SlipError, Snapshot, StageSettings, StageSnapshot, WaitError,
+    DeadLetter, DeadLetterInfo, EmitError, EmitRefused, Envelope, EnvelopeId, Failure, Handle,
+    Handler, Idle, Leftover, Level, Lifecycle, OnFull, Pin, Pool, PoolError, PoolSettings,
+    PublishError, PublishFuture, Publisher, Redrive, Redriven, Refused, Retry, Route, SettingError,
+    Settled, ShutdownReport, Slip, SlipError, Snapshot, StageSettings, StageSnapshot, WaitError,
 };
 
 use crate::support::{room_for, run, to, virtual_time};
@@ -54,7 +54,8 @@ fn errors_are_errors_and_travel() {
     an_error::<PoolError>();
     an_error::<SettingError>();
     an_error::<SlipError>();
-    an_error::<EmitError>();
+    an_error::<EmitError<u64>>();
+    an_error::<EmitRefused>();
     an_error::<WaitError>();
     an_error::<Refused>();
     an_error::<Cause>();

@@ -1,6 +1,9 @@
 //! Full stages that route into each other: a hop never obeys `OnFull`, it waits with the permit of
 //! the stage it left, and a cycle of waits ends by the hop time-out. In virtual time.
 
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use waystage::clock::ManualClock;
@@ -100,6 +103,39 @@ fn p03_two_full_stages_still_let_others_work() {
     run(&bus);
     assert!(meters(&bus, "other").done == 1, "whatever became of the cycle");
     run_out(&bus, &clock);
+    drained(&bus);
+}
+
+#[test]
+fn a_circle_with_a_short_time_out_ends_before_publishers_that_wait_there_give_up() {
+    let brief = Duration::from_secs(1);
+    let (bus, clock) = virtual_time::<u64>();
+    let OnFull::Block(limit) = StageSettings::default().on_full else {
+        panic!("a publisher waits by default");
+    };
+    let settings = StageSettings { hop_timeout: brief, ..room_for(2) };
+    bus.add_batch_stage("a", settings.clone(), |_| Ok(())).unwrap();
+    bus.add_stage("b", StageSettings { batch: 1, ..settings }, |_| Ok(())).unwrap();
+    let publish = |hops: &[&str]| bus.publish(to(&bus, 0, hops)).unwrap();
+    for hops in [["a", "b"], ["a", "b"], ["b", "a"], ["b", "a"]] {
+        publish(&hops);
+    }
+    // Two of `a` wait for `b`; then one of `b` for `a`, and one of the two is still in line.
+    assert_eq!(bus.turn(), 2);
+    publish(&["a"]);
+    publish(&["a"]);
+    run(&bus);
+    assert_eq!([meters(&bus, "a"), meters(&bus, "b")].map(|stage| stage.hops_waiting), [1, 1]);
+    let mut publisher = pin!(bus.publish_async(to(&bus, 0, &["a"])));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut waited = Duration::ZERO;
+    while publisher.as_mut().poll(&mut context).is_pending() {
+        waited += TIMEOUT;
+        clock.advance(TIMEOUT);
+        run(&bus);
+    }
+    assert!(waited > TIMEOUT, "the circle stood");
+    assert!(waited * 2 <= limit, "it took {waited:?}, a publisher waits for {limit:?}");
     drained(&bus);
 }
 

@@ -14,7 +14,8 @@ use waystage::{
 };
 
 use crate::support::{
-    Gate, LONG, Log, Random, drained, eventually, meters, room_for, run, threaded, to, virtual_time,
+    Gate, LONG, Log, Random, drained, eventually, gated, meters, room_for, run, threaded, to,
+    virtual_time,
 };
 
 /// What can go on when the shutdown comes: blocked publishers, retries in their pause, a batch
@@ -127,13 +128,7 @@ fn a12_shutdown_during_a_retry_pause_hands_back_at_its_deadline() {
 #[test]
 fn a12_a_handler_that_never_returns_is_named_at_the_deadline() {
     let bus = threaded::<u64>(2);
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("stuck", room_for(8), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "stuck", room_for(8));
     bus.publish(to(&bus, 1, &["stuck"])).unwrap();
     gate.await_waiting(1);
     let report = bus.shutdown(Duration::from_millis(5));
@@ -181,6 +176,25 @@ fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
     eventually("the books close", || bus.conservation().in_flight == 0);
     drop(bus);
     assert_eq!(ends.len(), 20);
+}
+
+#[test]
+fn a12_what_arrives_after_the_end_is_named_by_the_next_report() {
+    let bus = threaded::<u64>(1);
+    let gate = gated(&bus, "a", room_for(8));
+    bus.add_stage("b", room_for(8), |_| Ok(())).unwrap();
+    bus.publish(to(&bus, 1, &["a", "b"])).unwrap();
+    gate.await_waiting(1);
+    let first = bus.shutdown(Duration::ZERO);
+    assert_eq!(first.leftovers, [Leftover::Running { stage: "a".to_owned(), envelopes: 1 }]);
+    gate.open();
+    eventually("the books close", || bus.conservation().in_flight == 0);
+    let second = bus.shutdown(Duration::ZERO);
+    let [Leftover::Waiting { stage, .. }] = &*second.leftovers else {
+        panic!("{second:?}");
+    };
+    assert_eq!((&**stage, second.drained), ("b", false));
+    assert_eq!(bus.shutdown(Duration::ZERO).leftovers, [], "named once");
 }
 
 #[test]
@@ -515,13 +529,7 @@ fn a_bus_dropped_inside_a_turn_tells_everyone() {
 #[test]
 fn a12_a_shutdown_does_not_wait_for_a_turn_that_hangs_on_another_thread() {
     let (bus, _clock) = virtual_time::<u64>();
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("a", room_for(8), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(8));
     bus.publish(to(&bus, 0, &["a"])).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| bus.turn());

@@ -11,7 +11,7 @@ use waystage::{
 };
 
 use crate::support::{
-    Gate, LONG, Log, drained, eventually, meters, room_for, run, settled, threaded, to,
+    LONG, Log, drained, eventually, gated, meters, room_for, run, settled, threaded, to,
     virtual_time,
 };
 
@@ -266,14 +266,8 @@ fn c4_the_books_hold_after_a_shutdown_that_drained() {
 #[test]
 fn c4_the_books_hold_after_a_shutdown_that_timed_out() {
     let bus = threaded::<u64>(1);
-    let gate = Gate::new();
-    let door = gate.door();
     let ends = Log::new();
-    bus.add_stage("a", room_for(64), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(64));
     for number in 0..20 {
         bus.publish(ends.follow(number, to(&bus, number, &["a"]))).unwrap();
     }

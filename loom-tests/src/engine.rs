@@ -4,7 +4,7 @@
 //! what is explored.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use waystage::clock::Clock;
 use waystage::model::attendance::{HOPS_WAIT, PUBLISHERS_WAIT};
@@ -152,7 +152,7 @@ impl Scheduler for Tray {
         self.post(ticket);
     }
     fn wake_other(&self, _worker: usize) {}
-    fn working_on(&self, _worker: usize, _task: Arc<dyn Task>) {}
+    fn working_on(&self, _worker: usize, _task: Weak<dyn Task>) {}
     fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {
         self.actions.lock().unwrap().push(action);
         TimerId::default()

@@ -88,6 +88,9 @@ impl<P: Send + 'static> Filling<'_, P> {
         };
         let count = self.block.len();
         let block = std::mem::replace(&mut self.block, self.core.block());
+        if !stage.takes_blocks() {
+            return self.one_by_one(&stage, block);
+        }
         let (core, tally) = (self.core, self.tally);
         let enter = |block| stage.try_enter_block(core, tally, block);
         let entered = enter(block).or_else(|(refusal, block)| {

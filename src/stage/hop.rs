@@ -32,7 +32,10 @@ impl<P: Send + 'static> Stage<P> {
         }
         let mut waited = false;
         let as_block = word & HOPS_WAIT == 0 && (2..=self.settings.batch).contains(&block.len());
-        if as_block && let Err(whole) = self.queue.push_block(std::mem::take(block)) {
+        if as_block
+            && self.takes_blocks()
+            && let Err(whole) = self.queue.push_block(std::mem::take(block))
+        {
             *block = whole;
         }
         while let Some(envelope) = block.pop_front() {

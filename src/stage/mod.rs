@@ -35,7 +35,7 @@ use handler::{Handler, guarded};
 use meters::StageMeters;
 use queue::Queue;
 use room::{Hold, Room};
-use settings::StageSettings;
+use settings::{OnFull, StageSettings};
 
 /// A named bounded ring with permits, a handler and a policy.
 pub struct Stage<P> {
@@ -50,8 +50,9 @@ pub struct Stage<P> {
     /// Gone once the stage is closed: who keeps a view of closed stages keeps no foreign code.
     handler: ArcSwapOption<Handler<P>>,
     room: Mutex<Room<P>>,
-    /// Permits that wait with hops, counted where there are several: while there are any,
-    /// *attended* does not mean that somebody comes by, so *slow* stays set.
+    /// Permits that wait with hops or are with a thread that is no worker, counted where there are
+    /// several: while there are any, *attended* does not mean that somebody comes by, so *slow*
+    /// stays set.
     held: AtomicU32,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
@@ -126,6 +127,12 @@ impl<P: Send + 'static> Stage<P> {
         self.settings.permits == 1
     }
 
+    /// Whether envelopes may enter in blocks: not where the oldest is dropped. What is left of a
+    /// block whose first was dropped would overtake an older envelope that a worker just popped.
+    pub(crate) fn takes_blocks(&self) -> bool {
+        self.settings.on_full != OnFull::DropOldest
+    }
+
     /// R3: whether a worker would find something to do.
     #[inline]
     fn has_work(&self) -> bool {
@@ -197,17 +204,23 @@ impl<P: Send + 'static> Stage<P> {
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
         self.attendance.mark_attended();
         if !self.is_alone() {
-            // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
-            self.held.fetch_add(1, Ordering::SeqCst);
-            self.attendance.set(SLOW);
+            self.count_held();
         }
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
     }
 
+    /// Counts a permit, of several, whose holder may not come by for long: until
+    /// [`hold_ended`](Task::hold_ended) the stage is slow.
+    fn count_held(&self) {
+        // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
+        self.held.fetch_add(1, Ordering::SeqCst);
+        self.attendance.set(SLOW);
+    }
+
     /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
     fn note_fast(&self) {
-        // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
-        // sets the bit.
+        // ORDERING: SeqCst on both, around the clearing: pairs with `count_held`, which counts and
+        // then sets the bit.
         if self.held.load(Ordering::SeqCst) == 0 {
             self.attendance.clear(SLOW);
             if self.held.load(Ordering::SeqCst) != 0 {

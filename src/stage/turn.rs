@@ -65,6 +65,7 @@ pub(crate) fn caller_runs<P: Send + 'static>(
     let mut scratch = engine.scratch();
     let mut turn = Turn::new(engine, desk, &mut scratch, stage.settings.batch);
     let outcome = if turn.take_idle(stage) {
+        turn.begin_outside(stage);
         turn.scratch.hand.push_back(envelope);
         let end = turn.run(stage);
         if matches!(end, End::Held(_)) {
@@ -83,6 +84,14 @@ fn give_back<P: Send + 'static>(stage: &Arc<Stage<P>>, desk: &Desk<'_>) {
     let ticket = Ticket::new(Arc::clone(stage) as Arc<dyn Task>);
     if let Some(ticket) = Arc::clone(stage).release(ticket) {
         desk.scheduler.post(ticket);
+    }
+    end_outside(stage, desk);
+}
+
+/// The permit of a thread that is no worker is given up: see [`Turn::begin_outside`].
+fn end_outside<P: Send + 'static>(stage: &Stage<P>, desk: &Desk<'_>) {
+    if !desk.is_worker() {
+        stage.hold_ended();
     }
 }
 
@@ -127,12 +136,16 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             self.leave(&current, first_is_held);
             first_is_held = false;
             current = next;
+            self.begin_outside(&current);
             self.drain(&current);
         }
         let held = self.hold.take().is_none();
-        if !held && !current.is_alone() {
-            // Our permit waits with hops: another one serves what is left here.
-            current.look(self.desk.scheduler);
+        if !held {
+            if !current.is_alone() {
+                // Our permit waits with hops: another one serves what is left here.
+                current.look(self.desk.scheduler);
+            }
+            end_outside(&current, self.desk);
         }
         if first_is_held && held {
             return End::Held(self.taken);
@@ -141,6 +154,16 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             give_back(&current, self.desk);
         }
         End::Given(self.taken)
+    }
+
+    /// A permit of a stage with several was taken by a thread that is no worker: nobody watches
+    /// over that, so while it is out publishers ask for another permit, and so do we for what came
+    /// before they knew.
+    fn begin_outside(&self, stage: &Arc<Stage<P>>) {
+        if !self.desk.is_worker() && !stage.is_alone() {
+            stage.count_held();
+            stage.look(self.desk.scheduler);
+        }
     }
 
     /// Gives up the permit of a stage before another is run on: that of the stage the turn began
@@ -176,8 +199,8 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
 
     fn handle(&mut self, stage: &Arc<Stage<P>>, handler: &Handler<P>) {
         if !stage.is_alone() {
-            let task = Arc::clone(stage) as Arc<dyn Task>;
-            self.desk.scheduler.working_on(self.desk.worker, task);
+            let stage = Arc::downgrade(stage);
+            self.desk.scheduler.working_on(self.desk.worker, stage);
         }
         let fast = stage.meters.is_fast();
         if !fast && !stage.is_alone() && !stage.attendance.has(SLOW) {

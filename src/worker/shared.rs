@@ -4,7 +4,7 @@
 //! cannot fail.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::settings::{PoolError, PoolSettings};
 use crate::clock::Clock;
@@ -24,7 +24,7 @@ pub(crate) struct Seat {
     /// read by others to see whether it stands still.
     pub(crate) turns: CachePadded<AtomicU64>,
     /// The stage with several permits the worker went into last.
-    pub(crate) working_on: Mutex<Option<Arc<dyn Task>>>,
+    pub(crate) working_on: Mutex<Option<Weak<dyn Task>>>,
     pub(crate) counts: SeatCounts,
 }
 
@@ -36,13 +36,6 @@ pub(crate) struct SeatCounts {
 }
 
 impl Seat {
-    /// Lets go of the stage its worker went into last: under no lock, since that may be the end of
-    /// the stage and of what its envelopes own.
-    pub(crate) fn forget_task(&self) {
-        let task = lock(&self.working_on).take();
-        drop(task);
-    }
-
     /// Rises with every turn that begins or ends.
     pub(crate) fn turns_begun(&self) -> u64 {
         // ORDERING: Relaxed: a heartbeat; a stale value costs one more look.
@@ -131,7 +124,6 @@ impl Shared {
     pub(crate) fn forget_tickets(&self) {
         for seat in &self.seats {
             while seat.queue.pop().is_some() {}
-            seat.forget_task();
         }
     }
 
@@ -192,14 +184,11 @@ impl Scheduler for Shared {
         self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
-    fn working_on(&self, worker: usize, task: Arc<dyn Task>) {
-        let Some(seat) = self.seats.get(worker) else {
-            return;
-        };
-        let mut place = lock(&seat.working_on);
-        let before = place.replace(task);
-        drop(place);
-        drop(before);
+    fn working_on(&self, worker: usize, task: Weak<dyn Task>) {
+        if let Some(seat) = self.seats.get(worker) {
+            // No more than a view: a stage that is closed ends without us.
+            *lock(&seat.working_on) = Some(task);
+        }
     }
 
     fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {

@@ -1,31 +1,12 @@
 //! Keeping watch: the sentinel, timers, and what waits behind a worker that stands still. Time-outs
 //! are played by the model: a sentinel that takes itself out of the mask and rises unwoken.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use waystage::StageSettings;
 use waystage::model::{self, Rest, Scheduler as _, Shared, Step, Worker};
-use waystage_loom_tests::{Seen, StillClock, World, explore, small};
-
-/// A gate that a handler waits at.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Gate {
-    fn open(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
-    fn pass(&self) {
-        let mut open = self.0.0.lock().unwrap();
-        while !*open {
-            open = self.0.1.wait(open).unwrap();
-        }
-    }
-}
+use waystage_loom_tests::{Gate, Seen, StillClock, World, explore, small};
 
 /// Parks as the sentinel does whose time is up: unwoken unless a waker was faster.
 fn time_out(shared: &Shared, worker: &mut Worker, index: usize) {
@@ -275,4 +256,46 @@ fn what_a_run_on_leaves_behind() {
         world.end();
         model::clear(&shared);
     });
+}
+
+/// The last worker that parks takes the post, sees all others parked and leaves it again; one of
+/// those is woken meanwhile, and ends a turn of a stage that others could serve.
+#[test]
+fn a_post_that_is_left_is_filled() {
+    let (by_post, by_call) = (Seen::new(), Seen::new());
+    let seen = [by_post.clone(), by_call.clone()];
+    explore("watch/left", 2, move || {
+        let clock = StillClock::new();
+        let shared = model::shared(2, 4, clock.clone());
+        let world = World::new(shared.clone(), clock);
+        let [_, stage] = world.stages([small(1), small(2)]);
+        let (mut parks, mut works) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        assert!(matches!(parks.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(works.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(0));
+        parks.rise(false);
+        let watcher = thread::spawn(move || {
+            loop {
+                match parks.settle_down() {
+                    Rest::Work => thread::yield_now(),
+                    Rest::Park(Some(_)) => return true,
+                    // Nobody works as far as it knows: who does so later wakes it.
+                    Rest::Park(None) => {
+                        parks.park(None);
+                        return false;
+                    }
+                }
+            }
+        });
+        world.publish(&stage, 0, &[1]);
+        works.park(None);
+        assert_eq!(works.step(), Step::Worked(1));
+        let watches = watcher.join().unwrap();
+        by_post.note(watches);
+        by_call.note(!watches);
+        world.books.assert_ended_once(0..1);
+        world.end();
+        model::clear(&shared);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
 }

@@ -15,6 +15,9 @@ use crate::sync::{MutexGuard, lock};
 
 use super::room::Room;
 
+/// Slots that are freed at most before a publisher that waits is woken.
+const UNOFFERED_MAX: usize = 256;
+
 impl<P: Send + 'static> Stage<P> {
     /// Takes in hops in order. Those without room wait in line, holding what `hold` yields; returns
     /// whether any had to.
@@ -81,7 +84,7 @@ impl<P: Send + 'static> Stage<P> {
             self.settle_closed(engine);
         }
         if watch {
-            self.watch_line(engine, desk);
+            self.watch_line(desk, self.meters.progress(), since);
         }
     }
 
@@ -103,11 +106,16 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Wakes a blocked publisher once the ring is half empty: a wake-up costs as much as hundreds
-    /// of hops, so a publisher shall find room for many when it comes.
+    /// Wakes a blocked publisher. A wake-up costs as much as hundreds of hops, so where calls are
+    /// fast a publisher shall find room for many when it comes: once the ring is half empty, or,
+    /// where others take each slot that is freed, after many of those.
     fn offer_room(&self, engine: &dyn Engine<P>) {
-        if self.queue.is_half_empty() {
+        let many = (self.settings.capacity / 2).min(UNOFFERED_MAX) as u64;
+        if self.queue.is_half_empty() || !self.meters.is_fast() || self.unoffered.get() >= many {
+            self.unoffered.set(0);
             self.wake_publishers(engine, 1);
+        } else {
+            self.unoffered.add(1);
         }
     }
 
@@ -141,17 +149,16 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Looks at the line after `hop_timeout`: when no attempt was begun here in that time and the
-    /// stage was not paused, those who waited that long are given up.
+    /// Looks at the line when its first has waited for `hop_timeout`: when no attempt was begun
+    /// here in that time and the stage was not paused, those who waited that long are given up.
     ///
     /// Placements would not do as a measure: a stage that works through an opened block frees no
     /// slot for as long as that takes. In a cycle of full stages all permits wait, so no attempt
     /// is begun, and it ends.
-    fn watch_line(self: &Arc<Self>, engine: &dyn Engine<P>, desk: &Desk<'_>) {
-        let progress = self.meters.progress();
+    fn watch_line(self: &Arc<Self>, desk: &Desk<'_>, progress: u64, since: u64) {
         let stage = Arc::downgrade(self);
         let timeout = nanoseconds(self.settings.hop_timeout);
-        let deadline = engine.clock().monotonic_ns().saturating_add(timeout);
+        let deadline = since.saturating_add(timeout);
         desk.scheduler.at(
             deadline,
             Box::new(move || {
@@ -167,16 +174,17 @@ impl<P: Send + 'static> Stage<P> {
         let desk = Desk::outside(&**engine.scheduler());
         let now = engine.clock().monotonic_ns();
         let mut room = lock(&self.room);
-        let at_work = self.meters.progress() != progress_before;
-        let stuck = !at_work && !self.attendance.has(PAUSED);
+        let progress = self.meters.progress();
+        let stuck = progress == progress_before && !self.attendance.has(PAUSED);
         let resumed_at = room.resumed_at;
         let is_due = |hop: &WaitingHop<P>| hop.since.max(resumed_at).saturating_add(timeout) <= now;
         let mut due = Vec::new();
         while stuck && room.hops.front().is_some_and(is_due) {
             due.extend(room.hops.pop_front());
         }
-        let again = !room.hops.is_empty();
-        room.watched = again;
+        // Where it stands still the next in line has waited as long without it.
+        let next = room.hops.front().map(|hop| if stuck { hop.since.max(resumed_at) } else { now });
+        room.watched = next.is_some();
         // Step 4: a waiter that leaves passes the turn on.
         self.place_waiting(engine, room);
         for WaitingHop { envelope, hold, .. } in due {
@@ -184,8 +192,8 @@ impl<P: Send + 'static> Stage<P> {
             engine.bury(&desk, envelope, Cause::NextStageFull, &self.name);
             drop(hold);
         }
-        if again {
-            self.watch_line(engine, &desk);
+        if let Some(since) = next {
+            self.watch_line(&desk, progress, since);
         }
     }
 

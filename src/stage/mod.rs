@@ -28,6 +28,7 @@ use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
+use crate::metrics::counter::Counter;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
@@ -54,6 +55,8 @@ pub struct Stage<P> {
     /// several: while there are any, *attended* does not mean that somebody comes by, so *slow*
     /// stays set.
     held: AtomicU32,
+    /// Slots that were freed since a publisher that waits was woken last.
+    unoffered: Counter,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -78,6 +81,7 @@ impl<P: Send + 'static> Stage<P> {
             handler: ArcSwapOption::empty(),
             room: Mutex::new(Room::new()),
             held: AtomicU32::new(0),
+            unoffered: Counter::default(),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -141,6 +145,13 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Looks once, as the release function does, and queues a ticket if nobody would come by.
     pub(crate) fn look(self: &Arc<Self>, scheduler: &dyn Scheduler) {
+        if self.has_work() && self.attendance.try_attend() {
+            scheduler.post(Ticket::new(Arc::clone(self) as Arc<dyn Task>));
+        }
+    }
+
+    /// The same for who pushed just now: what it pushed is the oldest if nobody had a permit.
+    pub(crate) fn look_after_push(self: &Arc<Self>, scheduler: &dyn Scheduler) {
         if self.has_work() && self.attendance.try_attend() {
             if self.attendance.used() == 1 {
                 self.note_awake();

@@ -6,11 +6,13 @@
 //!    room and *closed*.
 //! 2. Whoever frees a slot reads the word after the pop; if a bit is set it places the oldest
 //!    hops itself, in order, and then lets go of the permits they held.
-//! 3. When the line of hops is empty its bit is cleared, and publishers are woken, one per slot.
+//! 3. When the line of hops is empty its bit is cleared, and a publisher is woken: per freed slot
+//!    where calls are slow; where they are fast once the ring is half empty, since a wake-up costs
+//!    as much as hundreds of hops, or when many slots were taken by others meanwhile.
 //! 4. A waiter that leaves otherwise (time-out, closing) passes the turn on.
 //!
 //! Bounds: a hop in line holds a permit of the stage it left, so there are at most as many as the
-//! upstream permits allow, times what one attempt yields; blocked publishers are threads or tasks
+//! upstream permits allow, times what one turn's batch and its emits yield; blocked publishers are threads or tasks
 //! of the embedder.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -122,6 +124,20 @@ impl<P> Room<P> {
         self.numbers += 1;
         self.publishers.push_back(WaitingPublisher { number: self.numbers, wake });
         self.numbers
+    }
+
+    /// Puts a publisher where it was in line; returns how it was to be woken if it is there yet.
+    pub(crate) fn rejoin(&mut self, number: u64, wake: Wake) -> Option<Wake> {
+        let place = self.publishers.partition_point(|other| other.number < number);
+        match self.publishers.get_mut(place) {
+            Some(publisher) if publisher.number == number => {
+                Some(std::mem::replace(&mut publisher.wake, wake))
+            }
+            _ => {
+                self.publishers.insert(place, WaitingPublisher { number, wake });
+                None
+            }
+        }
     }
 
     /// Takes a publisher out; `None` when it was woken already.

@@ -87,8 +87,9 @@ pub struct StageSettings {
     /// anyway. It must not be the stage itself. Default: none.
     pub dead_letter: Option<String>,
     /// How long a hop into this stage waits for room while no attempt is begun here: longer than
-    /// the longest call of its handler. By it a circle of full stages ends. 1 ms to 1 day; default
-    /// 30 seconds.
+    /// the longest call of its handler, and than any pause of a stage that it leads to, since its
+    /// permits wait where the next stage is paused and full. By it a circle of full stages ends.
+    /// Where attempts go on it is counted anew. 1 ms to 1 day; default 30 seconds.
     pub hop_timeout: Duration,
     /// How long an envelope published here without a time to live of its own may live, its later
     /// stages included: where it is not handled in time it expires. Default: no limit.

@@ -424,3 +424,42 @@ fn a20_callbacks_of_a_shutdown_run_under_no_lock() {
     assert_eq!(log.take(), [(Settled::Undelivered, false)]);
     gate.open();
 }
+
+/// A future that waits at a stage which is full; others take each slot that is freed before it is
+/// polled. After how many slots it is woken, if after `slots` at most.
+fn woken_after(slots: usize, call: Duration) -> Option<usize> {
+    let (bus, clock) = virtual_time::<u64>();
+    let settings = StageSettings { batch: 1, on_full: OnFull::Reject, ..room_for(16) };
+    bus.add_stage("a", settings, move |_| {
+        clock.advance(call);
+        Ok(())
+    })
+    .unwrap();
+    // The class of the handler is known.
+    for _ in 0..2 {
+        bus.publish(to(&bus, 0, &["a"])).unwrap();
+        assert_eq!(bus.turn(), 1);
+    }
+    while bus.publish(to(&bus, 0, &["a"])).is_ok() {}
+    let woken = Arc::<Woken>::default();
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = TaskContext::from_waker(&waker);
+    let mut future = bus.publish_async(to(&bus, 1, &["a"]));
+    let mut poll = || pin!(&mut future).poll(&mut context).is_ready();
+    assert!(!poll());
+    let freed = (1..=slots).find(|_| {
+        assert_eq!(bus.turn(), 1);
+        bus.publish(to(&bus, 0, &["a"])).unwrap();
+        woken.0.load(Ordering::SeqCst)
+    });
+    assert!(!poll(), "others were faster");
+    assert_eq!(bus.turn(), 1);
+    assert!(poll() || freed.is_none());
+    freed
+}
+
+#[test]
+fn a5_a_waiting_future_is_woken_however_full_others_keep_the_stage() {
+    assert_eq!(woken_after(16, Duration::ZERO), Some(9), "fast calls: after half of the ring");
+    assert_eq!(woken_after(16, Duration::from_millis(1)), Some(1), "slow calls: at once");
+}

@@ -67,8 +67,8 @@ impl<P: Send + 'static> Handle<P> {
 
     /// Publishes when there is room, on any async runtime. It keeps its place in the line of those
     /// that wait, but not before others that publish at the moment: where they fill the stage as
-    /// fast as it works it is woken again and again until it finds room. Nothing is published before the
-    /// future is polled; dropping it takes the envelope back out of line and drops it.
+    /// fast as it works it is woken again and again until it finds room. Nothing is published
+    /// before the future is polled; dropping it takes the envelope back out of line and drops it.
     ///
     /// # Errors
     /// [`PublishError`] with the envelope, for every reason but `Full`.

@@ -12,8 +12,8 @@
 //! 4. A waiter that leaves otherwise (time-out, closing) passes the turn on.
 //!
 //! Bounds: a hop in line holds a permit of the stage it left, so there are at most as many as the
-//! upstream permits allow, times what one turn's batch and its emits yield; blocked publishers are threads or tasks
-//! of the embedder.
+//! upstream permits allow, times what one turn's batch and its emits yield; blocked publishers are
+//! threads or tasks of the embedder.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

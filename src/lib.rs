@@ -39,6 +39,7 @@
 //! |---|---|
 //! | `json` | the payload wrapper [`envelope::payload`]`::Json` (serde, serde_json) |
 //! | `loom` | internal: the models' types under `--cfg loom`; outside semver |
+//! | `shuttle` | internal: the same for random schedules under `--cfg shuttle`; outside semver |
 //!
 //! None is on by default.
 

@@ -12,6 +12,7 @@ use super::publisher::Ids;
 use super::registry::Registry;
 use super::settings::BusSettings;
 use crate::clock::Clock;
+use crate::coord::on_worker::InTurn;
 use crate::coord::ticket::{Desk, Scheduler};
 use crate::envelope::envelope::{Callback, Cause, Settled};
 use crate::envelope::{Envelope, EnvelopeId, Route};
@@ -23,7 +24,7 @@ use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
 use crate::sync::{
-    AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, lock,
+    AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock,
 };
 use crate::worker::shared::Shared;
 
@@ -79,7 +80,12 @@ impl Lane {
     }
 
     pub(crate) fn fresh_id(&self, clock: &dyn Clock) -> EnvelopeId {
-        lock(&self.ids).next(|| clock.wall_ms())
+        let without_reading = lock(&self.ids).next_without_reading();
+        // The clock is the embedder's code, which runs under no lock.
+        without_reading.unwrap_or_else(|| {
+            let wall_ms = clock.wall_ms();
+            lock(&self.ids).next_at(wall_ms)
+        })
     }
 }
 
@@ -191,6 +197,9 @@ impl<P: Send + 'static> Core<P> {
         // the publishers alive.
         let (gone, alive): (Vec<_>, Vec<_>) =
             publishers.drain(..).partition(|counter| Arc::strong_count(counter) == 1);
+        // ORDERING: Acquire, pairs with the Release of the last publisher's `Arc`: what it counted
+        // before it went is read below.
+        fence(Ordering::Acquire);
         self.books.of(usize::MAX).0.accepted.add(gone.iter().map(|counter| counter.get()).sum());
         *publishers = alive;
         publishers.push(Arc::clone(&counter));
@@ -230,12 +239,16 @@ impl<P: Send + 'static> Core<P> {
     /// Lets go of all stages: the end of the circle between them and this core.
     pub(crate) fn forget_stages(&self) {
         self.stages.store(Arc::new(StageMap(Vec::new())));
-        self.forget_scratches();
     }
 
-    /// Their views of the stages would keep these, and us, alive.
-    fn forget_scratches(&self) {
-        while self.scratches.pop().is_some() {}
+    /// Lets go of the spare scratches, whose views of the stages would keep closed ones, and us,
+    /// alive. The end of a stage is the end of what its envelopes own: under no lock.
+    pub(crate) fn forget_scratches(&self) {
+        for _ in 0..SPARE {
+            if self.scratches.pop().is_none() {
+                return;
+            }
+        }
     }
 
     /// The books now; exact at rest.
@@ -298,7 +311,8 @@ impl<P: Send + 'static> Core<P> {
         all.into_iter().map(bytes_of::<P>).collect()
     }
 
-    /// Marks an envelope as entering now: its id, its expiry, its meter.
+    /// Marks an envelope as entering now: its id, its expiry, its meter. What failed on an earlier
+    /// journey is forgotten.
     pub(crate) fn stamp(
         &self,
         envelope: &mut Envelope<P>,
@@ -308,21 +322,27 @@ impl<P: Send + 'static> Core<P> {
         if envelope.id().is_nil() {
             envelope.set_id(fresh_id());
         }
-        let mask = u64::from(self.settings.meter_every) - 1;
-        let metered = envelope.id().lot() & mask == 0;
-        if metered || expiry.is_some() || envelope.extras().is_some() {
-            self.stamp_rare(envelope, metered, expiry);
+        let plain = envelope.extras().is_none() && envelope.attempts() == 0;
+        if !plain || expiry.is_some() || self.draws(envelope.id()) {
+            envelope.forget_failures();
+            self.stamp_time(envelope, expiry);
         }
     }
 
-    fn stamp_rare(
+    /// Whether this one is among those that are metered.
+    #[inline]
+    fn draws(&self, id: EnvelopeId) -> bool {
+        id.lot() & (u64::from(self.settings.meter_every) - 1) == 0
+    }
+
+    /// Its expiry and its meter begin now.
+    pub(crate) fn stamp_time(
         &self,
         envelope: &mut Envelope<P>,
-        metered: bool,
         expiry: Option<std::time::Duration>,
     ) {
         let now = self.clock.monotonic_ns();
-        if metered {
+        if self.draws(envelope.id()) {
             envelope.set_stamp(now);
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
@@ -340,10 +360,23 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
+    /// Counts and drops a dead letter for which there was no room.
+    pub(crate) fn evict(&self, letter: Option<DeadLetter<P>>) {
+        if let Some(letter) = letter {
+            self.evicted.add(1);
+            self.drop_guarded(letter);
+        }
+    }
+
     /// Tells the producer and drops what is left.
     #[cold]
     fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
-        match envelope.take_callbacks() {
+        let callbacks = envelope.take_callbacks();
+        if matches!(end, Settled::Completed | Settled::Dead(_)) {
+            // It was handled by its last stage: published again it has no business there.
+            envelope.slip_mut().ratchet();
+        }
+        match callbacks {
             [None, None] => self.drop_guarded(envelope),
             [Some(callback), None] | [None, Some(callback)] => {
                 self.call(callback, end, Some(envelope));
@@ -356,7 +389,11 @@ impl<P: Send + 'static> Core<P> {
     }
 
     fn call(&self, callback: Callback<P, Settled>, end: Settled, envelope: Option<Envelope<P>>) {
-        if guarded(move || callback(end, envelope)).is_err() {
+        // On whatever thread it runs, waiting for the bus would be waiting for itself.
+        let inside = InTurn::begin();
+        let told = guarded(move || callback(end, envelope));
+        drop(inside);
+        if told.is_err() {
             self.panics.add(1);
         }
     }
@@ -434,10 +471,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
             self.call(callback, Settled::Dead(cause.clone()), None);
         }
         books.dead.add_as(alone, 1);
-        if let Some(evicted) = evicted {
-            self.evicted.add(1);
-            self.drop_guarded(evicted);
-        }
+        self.evict(evicted);
     }
 
     fn accept_emit(
@@ -484,16 +518,6 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     fn count_panic(&self) {
         self.panics.add(1);
-    }
-}
-
-impl<P> Drop for Core<P> {
-    /// Two panics of destructors in one drop would end the process: each is guarded.
-    fn drop(&mut self) {
-        let letters = std::mem::take(&mut lock(&self.dead).letters);
-        for letter in letters {
-            let _ = guarded(|| drop(letter));
-        }
     }
 }
 

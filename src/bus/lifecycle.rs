@@ -36,12 +36,12 @@ pub enum Leftover {
         /// Its id.
         id: EnvelopeId,
     },
-    /// Handler calls that have not returned; their envelopes are in flight until they do.
+    /// Envelopes in handler calls that have not returned, in flight until they do.
     Running {
         /// The stage.
         stage: String,
         /// How many.
-        calls: u64,
+        envelopes: u64,
     },
     /// Envelopes in the hands of workers whose calls have not returned: the rest of a batch, or
     /// handled and not yet passed on. They are handed back once the calls return.
@@ -130,6 +130,8 @@ impl<P: Send + 'static> Bus<P> {
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
         stage.retire(&*self.core.shared);
+        stage.forget_handler();
+        self.core.forget_scratches();
         Ok(())
     }
 
@@ -141,32 +143,20 @@ impl<P: Send + 'static> Bus<P> {
     pub fn redrive(&self, plan: &Redrive) -> Result<Redriven, BusError> {
         let to = plan.to.as_deref().map(|name| self.find(name)).transpose()?;
         let mut outcome = Redriven::default();
-        let mut left = lock(&self.core.dead).letters.len();
-        let mut skipped = 0;
-        while left > 0 && outcome.redriven < plan.limit {
-            left -= 1;
-            let mut dead = lock(&self.core.dead);
-            let Some(letter) = dead.letters.get(skipped) else {
+        // Those that are there now: what fails again meanwhile is not taken a second time.
+        let mut numbers = lock(&self.core.dead).numbers();
+        while outcome.redriven < plan.limit {
+            let Some((number, letter)) =
+                lock(&self.core.dead).take_next(&mut numbers, plan, &mut outcome.guarded)
+            else {
                 break;
             };
-            let guarded = letter.envelope.redrives() >= plan.redrives_max;
-            if !plan.picks(letter) || guarded {
-                outcome.guarded += usize::from(plan.picks(letter) && guarded);
-                skipped += 1;
-                continue;
-            }
-            let Some(letter) = dead.letters.remove(skipped) else {
-                break;
-            };
-            drop(dead);
             match self.core.redrive_one(letter, to.as_ref()) {
                 Ok(()) => outcome.redriven += 1,
                 Err(letter) => {
                     outcome.refused += 1;
-                    let mut dead = lock(&self.core.dead);
-                    let place = skipped.min(dead.letters.len());
-                    dead.letters.insert(place, *letter);
-                    skipped = place + 1;
+                    let evicted = lock(&self.core.dead).put_back(number, *letter);
+                    self.core.evict(evicted);
                 }
             }
         }
@@ -208,12 +198,14 @@ impl<P: Send + 'static> Bus<P> {
         let stages = core.stages();
         core.forget_stages();
         drop(changing);
-        // Callbacks are foreign code, which runs under no lock.
+        // Callbacks and destructors are foreign code, which runs under no lock.
+        core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
         leftovers.extend(core.take_late());
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
+            stage.forget_handler();
         }
         core.report(leftovers)
     }
@@ -257,7 +249,7 @@ impl<P: Send + 'static> Core<P> {
     fn report(&self, mut leftovers: Vec<Leftover>) -> ShutdownReport {
         let conservation = self.conservation();
         let running = leftovers.iter().map(|leftover| match leftover {
-            Leftover::Running { calls, .. } => *calls,
+            Leftover::Running { envelopes, .. } => *envelopes,
             _ => 0,
         });
         let envelopes = conservation.in_flight.saturating_sub(running.sum());
@@ -268,13 +260,13 @@ impl<P: Send + 'static> Core<P> {
         ShutdownReport { drained: drained && leftovers.is_empty(), leftovers, conservation }
     }
 
-    /// Handler calls that run now, by stage.
+    /// Envelopes in handler calls that run now, by stage.
     fn running(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let now = self.clock().monotonic_ns();
         let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
         snapshots
             .filter(|stage| stage.in_flight > 0)
-            .map(|stage| Leftover::Running { stage: stage.name, calls: stage.in_flight })
+            .map(|stage| Leftover::Running { stage: stage.name, envelopes: stage.in_flight })
             .collect()
     }
 
@@ -312,6 +304,7 @@ impl<P: Send + 'static> Core<P> {
         // dead-letter stage. Sent to another stage than that, it lives again.
         let attempts = letter.envelope.attempts();
         let slip = letter.envelope.slip().clone();
+        let expires_at = letter.envelope.extras().and_then(|extras| extras.expires_at);
         let earlier = match to {
             Some(_) => letter.envelope.extras_mut().cause.take(),
             None => None,
@@ -319,6 +312,7 @@ impl<P: Send + 'static> Core<P> {
         letter.envelope.set_attempts(0);
         letter.envelope.extras_mut().redrives += 1;
         letter.envelope.redirect(stage.route());
+        self.stamp_time(&mut letter.envelope, stage.settings().expiry);
         let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
         let Err((_, mut envelope)) = stage.try_enter(self, self.redriven(), envelope) else {
             return Ok(());
@@ -327,6 +321,7 @@ impl<P: Send + 'static> Core<P> {
         *envelope.slip_mut() = slip;
         let extras = envelope.extras_mut();
         extras.redrives -= 1;
+        extras.expires_at = expires_at;
         extras.cause = earlier.or_else(|| extras.cause.take());
         Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
     }

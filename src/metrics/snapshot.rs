@@ -123,7 +123,8 @@ pub struct StageSnapshot {
     pub delayed: u64,
     /// Envelopes taken up by a worker and not finished.
     pub in_flight: u64,
-    /// Envelopes that came in: handled, being handled, waiting (dropped ones no more).
+    /// Envelopes that came in: handled, being handled, waiting (dropped ones no more). Each counts
+    /// once per visit, however many attempts that takes.
     pub entered: u64,
     /// Envelopes handled with success.
     pub done: u64,

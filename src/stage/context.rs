@@ -138,7 +138,8 @@ impl<P> Context<'_, P> {
     /// Makes `route` the very next hop.
     ///
     /// # Errors
-    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    /// [`SlipError::ForeignRoute`] when the route is of another bus, [`SlipError::TooLong`] when
+    /// the slip with the hops of this attempt holds as many as it may.
     pub fn push(&mut self, route: Route) -> Result<(), SlipError> {
         self.note(route, Change::Push(route))
     }
@@ -146,7 +147,8 @@ impl<P> Context<'_, P> {
     /// Makes `route` the last hop.
     ///
     /// # Errors
-    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    /// [`SlipError::ForeignRoute`] when the route is of another bus, [`SlipError::TooLong`] when
+    /// the slip with the hops of this attempt holds as many as it may.
     pub fn append(&mut self, route: Route) -> Result<(), SlipError> {
         self.note(route, Change::Append(route))
     }

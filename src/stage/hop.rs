@@ -124,7 +124,6 @@ impl<P: Send + 'static> Stage<P> {
                 }
             }
         }
-        room.placed += placed as u64;
         let line_is_empty = room.hops.is_empty();
         if line_is_empty {
             self.attendance.clear(HOPS_WAIT);
@@ -139,10 +138,14 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Looks at the line after `hop_timeout`: when nothing left the ring in that time and the
+    /// Looks at the line after `hop_timeout`: when no attempt was begun here in that time and the
     /// stage was not paused, those who waited that long are given up.
+    ///
+    /// Placements would not do as a measure: a stage that works through an opened block frees no
+    /// slot for as long as that takes. In a cycle of full stages all permits wait, so no attempt
+    /// is begun, and it ends.
     fn watch_line(self: &Arc<Self>, engine: &dyn Engine<P>, desk: &Desk<'_>) {
-        let placed = lock(&self.room).placed;
+        let progress = self.meters.progress();
         let stage = Arc::downgrade(self);
         let timeout = nanoseconds(self.settings.hop_timeout);
         let deadline = engine.clock().monotonic_ns().saturating_add(timeout);
@@ -150,18 +153,19 @@ impl<P: Send + 'static> Stage<P> {
             deadline,
             Box::new(move || {
                 if let Some(stage) = stage.upgrade() {
-                    stage.line_is_due(placed, timeout);
+                    stage.line_is_due(progress, timeout);
                 }
             }),
         );
     }
 
-    fn line_is_due(self: &Arc<Self>, placed_before: u64, timeout: u64) {
+    fn line_is_due(self: &Arc<Self>, progress_before: u64, timeout: u64) {
         let engine = &*self.engine;
         let desk = Desk::outside(&**engine.scheduler());
         let now = engine.clock().monotonic_ns();
         let mut room = lock(&self.room);
-        let stuck = room.placed == placed_before && !self.attendance.has(PAUSED);
+        let at_work = self.meters.progress() != progress_before;
+        let stuck = !at_work && !self.attendance.has(PAUSED);
         let resumed_at = room.resumed_at;
         let is_due = |hop: &WaitingHop<P>| hop.since.max(resumed_at).saturating_add(timeout) <= now;
         let mut due = Vec::new();
@@ -191,7 +195,7 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Takes in one envelope as a hop without a source: a due retry, a re-drive.
+    /// Takes in one envelope as a hop without a source: a due retry.
     pub(crate) fn enter_without_source(
         self: &Arc<Self>,
         engine: &dyn Engine<P>,

@@ -20,7 +20,9 @@ pub mod settle;
 pub mod turn;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
@@ -45,7 +47,8 @@ pub struct Stage<P> {
     home: usize,
     attendance: Attendance,
     queue: Queue<P>,
-    handler: OnceLock<Handler<P>>,
+    /// Gone once the stage is closed: who keeps a view of closed stages keeps no foreign code.
+    handler: ArcSwapOption<Handler<P>>,
     room: Mutex<Room<P>>,
     /// Permits that wait with hops, counted where there are several: while there are any,
     /// *attended* does not mean that somebody comes by, so *slow* stays set.
@@ -71,7 +74,7 @@ impl<P: Send + 'static> Stage<P> {
             home: usize::from(route.index()),
             attendance: Attendance::new(settings.permits, attendance::NO_CONSUMER),
             queue: Queue::new(settings.capacity),
-            handler: OnceLock::new(),
+            handler: ArcSwapOption::empty(),
             room: Mutex::new(Room::new()),
             held: AtomicU32::new(0),
             meters: StageMeters::default(),
@@ -82,9 +85,22 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Gives it its handler; false when it had one.
     pub(crate) fn set_handler(&self, handler: Handler<P>) -> bool {
-        let fresh = self.handler.set(handler).is_ok();
+        let none = None::<Arc<Handler<P>>>;
+        let fresh = self.handler.compare_and_swap(&none, Some(Arc::new(handler))).is_none();
         self.attendance.clear(attendance::NO_CONSUMER);
+        if self.attendance.has(attendance::CLOSED) {
+            // Whoever closed it may have looked before it was there.
+            self.forget_handler();
+        }
         fresh
+    }
+
+    /// Lets go of the handler of a closed stage; a call that runs keeps it until it returns.
+    pub(crate) fn forget_handler(&self) {
+        let handler = self.handler.swap(None);
+        if guarded(|| drop(handler)).is_err() {
+            self.engine.count_panic();
+        }
     }
 
     /// Its name.
@@ -219,7 +235,7 @@ impl<P: Send + 'static> Stage<P> {
             hops_waiting,
             delayed,
             in_flight: started.saturating_sub(meters.hot.left.get()),
-            entered: started + depth,
+            entered: (started + depth + delayed).saturating_sub(meters.put_aside.get()),
             done: meters.hot.done.get(),
             failed: meters.failed.get(),
             panicked: meters.panicked.get(),
@@ -286,7 +302,7 @@ impl<P> Drop for Stage<P> {
     /// What a handler owns is foreign code to drop, and whoever lets go of the last view of a
     /// closed stage may be in another stage's turn.
     fn drop(&mut self) {
-        let handler = self.handler.take();
+        let handler = self.handler.swap(None);
         // Nobody is left to be told of a panic.
         let _ = guarded(|| drop(handler));
     }

@@ -99,8 +99,6 @@ pub(crate) struct Room<P> {
     pub(crate) delayed: BTreeMap<u64, Delayed<P>>,
     /// Numbers given to publishers and delayed envelopes.
     pub(crate) numbers: u64,
-    /// Hops placed so far: the line moves whenever something leaves the ring.
-    pub(crate) placed: u64,
     /// When the stage was last resumed, in monotonic nanoseconds.
     pub(crate) resumed_at: u64,
     /// Whether the time-out of the line is set.
@@ -114,7 +112,6 @@ impl<P> Room<P> {
             publishers: VecDeque::new(),
             delayed: BTreeMap::new(),
             numbers: 0,
-            placed: 0,
             resumed_at: 0,
             watched: false,
         }

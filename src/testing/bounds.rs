@@ -20,8 +20,8 @@ fn publish_all<P: Send + 'static>(bus: &Bus<P>, payloads: impl Iterator<Item = P
 
 fn publish_all_to<P: Send + 'static>(bus: &Bus<P>, name: &str, payloads: impl Iterator<Item = P>) {
     let slip = bus.slip([name]).expect("a short name");
-    let envelopes = payloads.map(|payload| Envelope::new(payload, slip.clone()));
-    bus.publish_batch(envelopes).expect("there is room");
+    let mut envelopes = payloads.map(|payload| Envelope::new(payload, slip.clone()));
+    bus.publish_batch(&mut envelopes).expect("there is room");
     while bus.turn() > 0 {}
 }
 

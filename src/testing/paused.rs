@@ -50,7 +50,7 @@ fn work(bus: &Bus<u64>, mut worker: Worker) {
     bus.try_publish(envelope(bus, ["b", "a"])).expect("there is room");
     bus.try_publish(envelope(bus, ["a", "b"])).expect("there is room");
     let block = [0; 3].map(|_| envelope(bus, ["a", "b"]));
-    bus.publish_batch(block).expect("there is room");
+    bus.publish_batch(&mut block.into_iter()).expect("there is room");
     for _ in 0..STEPS {
         worker.step();
     }

@@ -36,6 +36,13 @@ pub(crate) struct SeatCounts {
 }
 
 impl Seat {
+    /// Lets go of the stage its worker went into last: under no lock, since that may be the end of
+    /// the stage and of what its envelopes own.
+    pub(crate) fn forget_task(&self) {
+        let task = lock(&self.working_on).take();
+        drop(task);
+    }
+
     /// Rises with every turn that begins or ends.
     pub(crate) fn turns_begun(&self) -> u64 {
         // ORDERING: Relaxed: a heartbeat; a stale value costs one more look.
@@ -124,7 +131,7 @@ impl Shared {
     pub(crate) fn forget_tickets(&self) {
         for seat in &self.seats {
             while seat.queue.pop().is_some() {}
-            drop(lock(&seat.working_on).take());
+            seat.forget_task();
         }
     }
 

@@ -189,7 +189,7 @@ impl Worker {
                 shared.push(self.index, ticket);
             }
         }
-        drop(lock(&shared.seats[self.index].working_on).take());
+        shared.seats[self.index].forget_task();
         if !queue.is_empty() {
             return Rest::Work;
         }

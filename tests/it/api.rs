@@ -20,7 +20,7 @@ type SendOnly = std::cell::Cell<u64>;
 
 fn shared<T: Send + Sync + Debug>() {}
 fn sent<T: Send + Debug>() {}
-fn an_error<T: Error + Send + 'static>() {}
+fn an_error<T: Error + Send + Sync + 'static>() {}
 
 #[test]
 fn what_threads_share_is_send_and_sync_for_any_payload_that_is_send() {
@@ -62,6 +62,17 @@ fn errors_are_errors_and_travel() {
     an_error::<PublishError<u64>>();
     an_error::<BatchError<u64>>();
     assert!(size_of::<PublishError<[u64; 64]>>() <= 48, "a refused envelope is boxed");
+}
+
+#[test]
+fn a_refused_publish_travels_with_any_other_error() {
+    fn publish(bus: &Bus<u64>) -> Result<usize, Box<dyn Error + Send + Sync>> {
+        bus.publish(to(bus, 1, &["a"]).on_settled(|_, _| ()))?;
+        Ok(bus.publish_batch(&mut std::iter::once(to(bus, 2, &["a"])))?)
+    }
+    let (bus, _clock) = virtual_time::<u64>();
+    let words = publish(&bus).unwrap_err().to_string();
+    assert_eq!(words, "publish to `a` refused: no open stage of that name");
 }
 
 #[test]

@@ -281,7 +281,7 @@ fn a11_the_rest_of_a_block_is_run_by_another_permit() {
         Ok(())
     })
     .unwrap();
-    bus.publish_batch((0..32).map(|number| to(&bus, number, &["a"]))).unwrap();
+    bus.publish_batch(&mut (0..32).map(|number| to(&bus, number, &["a"]))).unwrap();
     let mut others: Vec<_> = (1..32).map(|_| handled.recv_timeout(LONG).unwrap()).collect();
     others.sort_unstable();
     assert!(others.into_iter().eq(1..32), "all but the one that is stuck");

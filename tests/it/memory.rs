@@ -108,8 +108,8 @@ fn a1_each_hop_is_handled_exactly_once_without_failures() {
     for number in 0..COUNT / 2 {
         publisher.publish(Envelope::new(number, slip.clone())).unwrap();
     }
-    let batch = (COUNT / 2..COUNT).map(|number| Envelope::new(number, slip.clone()));
-    assert_eq!(publisher.publish_batch(batch).unwrap() as u64, COUNT / 2);
+    let mut batch = (COUNT / 2..COUNT).map(|number| Envelope::new(number, slip.clone()));
+    assert_eq!(publisher.publish_batch(&mut batch).unwrap() as u64, COUNT / 2);
     assert_eq!(drained(&bus).completed, COUNT);
     assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 3));
 }
@@ -241,8 +241,8 @@ fn a3_order_holds_over_singles_and_batches_mixed() {
     let (mut next, mut random) = (0, Random(3));
     while next < 5_000 {
         let count = 1 + random.below(9);
-        let batch = (next..next + count).map(|number| to(&bus, number, &["a"]));
-        next += match bus.publish_batch(batch) {
+        let mut batch = (next..next + count).map(|number| to(&bus, number, &["a"]));
+        next += match bus.publish_batch(&mut batch) {
             Ok(count) => count as u64,
             Err(refused) => {
                 let first = *refused.rest[0].payload();

@@ -79,7 +79,7 @@ fn a6_a_shutdown_in_the_middle_of_a_batch_gives_permits_back() {
     for permits in [1, 2] {
         let bus = threaded::<u64>(2);
         let gate = gated(&bus, "a", StageSettings { permits, ..room_for(64) });
-        bus.publish_batch((0..40).map(|number| to(&bus, number, &["a"]))).unwrap();
+        bus.publish_batch(&mut (0..40).map(|number| to(&bus, number, &["a"]))).unwrap();
         gate.await_waiting(permits as usize);
         bus.shutdown(Duration::ZERO);
         gate.open();

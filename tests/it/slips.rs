@@ -23,7 +23,10 @@ fn a22_an_empty_slip_is_refused() {
     bus.add_stage("a", room_for(8), |_| Ok(())).unwrap();
     let refused = bus.publish(Envelope::new(1, Slip::new())).unwrap_err();
     assert_eq!((refused.reason, refused.stage), (Refused::NoRoute, None));
-    let refused = bus.publisher().publish_batch([Envelope::new(1, Slip::new())]).unwrap_err();
+    let refused = bus
+        .publisher()
+        .publish_batch(&mut std::iter::once(Envelope::new(1, Slip::new())))
+        .unwrap_err();
     assert_eq!((refused.reason, refused.accepted, refused.rest.len()), (Refused::NoRoute, 0, 1));
     assert_eq!(drained(&bus).accepted, 0);
 }
@@ -58,7 +61,10 @@ fn a22_a_foreign_slip_is_refused_and_never_misrouted() {
     let refused = bus.publish(Envelope::new(1, foreign.clone())).unwrap_err();
     assert_eq!((refused.reason, refused.stage), (Refused::ForeignSlip, None));
     assert!(bus.publish_inline(Envelope::new(1, foreign.clone())).is_err());
-    assert_eq!(bus.publish_batch([Envelope::new(1, foreign)]).unwrap_err().accepted, 0);
+    assert_eq!(
+        bus.publish_batch(&mut std::iter::once(Envelope::new(1, foreign))).unwrap_err().accepted,
+        0
+    );
     let (here, there) = (bus.route("a").unwrap(), other.route("a").unwrap());
     assert_eq!(Slip::via([here, there]).unwrap_err(), SlipError::ForeignRoute);
     assert_eq!((bus.name(here).as_deref(), bus.name(there)), (Some("a"), None));

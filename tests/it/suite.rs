@@ -106,7 +106,7 @@ fn c1_drop_oldest_takes_single_envelopes_out_of_batches() {
         Ok(())
     })
     .unwrap();
-    assert_eq!(bus.publish_batch((0..4).map(|number| to(&bus, number, &["a"]))).unwrap(), 4);
+    assert_eq!(bus.publish_batch(&mut (0..4).map(|number| to(&bus, number, &["a"]))).unwrap(), 4);
     for number in 4..9 {
         bus.publish(to(&bus, number, &["a"])).unwrap();
     }
@@ -258,7 +258,7 @@ fn c4_the_books_hold_after_a_shutdown_that_drained() {
         if context.payload() % 5 == 0 { Err(Failure::new("fifth")) } else { Ok(()) }
     })
     .unwrap();
-    bus.publish_batch((0..50).map(|number| to(&bus, number, &["a"]))).unwrap();
+    bus.publish_batch(&mut (0..50).map(|number| to(&bus, number, &["a"]))).unwrap();
     let books = drained(&bus);
     assert_eq!((books.accepted, books.completed, books.dead), (50, 40, 10));
 }

@@ -250,6 +250,11 @@ impl Census {
         Citizen { number: state.made - 1, census: self.clone() }
     }
 
+    /// How many were dropped.
+    pub(crate) fn dropped(&self) -> usize {
+        locked(&self.0).dropped.len()
+    }
+
     /// Checks that every value made was dropped exactly once.
     pub(crate) fn assert_all_dropped_once(&self) {
         let state = locked(&self.0);

@@ -56,8 +56,8 @@ fn send(bus: &Bus<Message>, slip: &Slip, messages: u64, batch: u64) {
     }
     for first in (0..messages).step_by(batch as usize) {
         let numbers = first..(first + batch).min(messages);
-        let envelopes = numbers.map(|number| Envelope::new(Message::new(0, number), slip.clone()));
-        publisher.publish_batch(envelopes).expect("there is room within a minute");
+        let envelope = |number| Envelope::new(Message::new(0, number), slip.clone());
+        publisher.publish_batch(&mut numbers.map(envelope)).expect("there is room within a minute");
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 
 use super::dead_letter::{DeadLetter, DeadLetters};
 use super::publisher::Ids;
@@ -18,11 +18,14 @@ use crate::envelope::envelope::{Callback, Cause, Settled};
 use crate::envelope::{Envelope, EnvelopeId, Route};
 use crate::metrics::Conservation;
 use crate::metrics::counter::{Counter, Striped, Tally};
+use crate::stage::Stage;
 use crate::stage::engine::{Engine, Scratch, StageMap};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock};
+use crate::sync::{
+    AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock,
+};
 use crate::worker::shared::Shared;
 
 /// Scratches kept for later turns.
@@ -96,6 +99,8 @@ pub(crate) struct Core<P> {
     clock: Arc<dyn Clock>,
     pub(crate) registry: Mutex<Registry>,
     stages: Arc<ArcSwap<StageMap<P>>>,
+    /// The address of what `stages` holds, or is about to hold: a view that has it is up to date.
+    newest: AtomicUsize,
     /// Serialises changes of `stages` and of the lifecycle.
     pub(crate) changing: Mutex<()>,
     lifecycle: AtomicU32,
@@ -124,6 +129,7 @@ impl<P: Send + 'static> Core<P> {
             clock,
             registry: Mutex::new(Registry::default()),
             stages: Arc::new(ArcSwap::from_pointee(StageMap(Vec::new()))),
+            newest: AtomicUsize::new(0),
             changing: Mutex::new(()),
             lifecycle: AtomicU32::new(Lifecycle::Running as u32),
             books: Striped::new(shared.seats.len()),
@@ -211,9 +217,13 @@ impl<P: Send + 'static> Core<P> {
         self.panics.get()
     }
 
-    /// Lets go of all stages: the end of the circle between them and this core.
-    pub(crate) fn forget_stages(&self) {
-        self.stages.store(Arc::new(StageMap(Vec::new())));
+    /// Replaces the registry of stages; the caller has locked `changing`.
+    pub(crate) fn set_stages(&self, stages: Vec<Option<Arc<Stage<P>>>>) {
+        let map = Arc::new(StageMap(stages));
+        // ORDERING: SeqCst, before the map is there; pairs with `refresh`: a view that is older is
+        // never taken for the newest, at worst it is fetched once more.
+        self.newest.store(Arc::as_ptr(&map).addr(), Ordering::SeqCst);
+        self.stages.store(map);
     }
 
     /// Lets go of the spare scratches, whose views of the stages would keep closed ones, and us,
@@ -356,10 +366,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     #[inline]
     fn refresh(&self, view: &mut Arc<StageMap<P>>) {
-        // No count is touched while nothing changed: publishers read the line it is on.
-        let now = self.stages.load();
-        if !Arc::ptr_eq(view, &now) {
-            *view = Guard::into_inner(now);
+        // ORDERING: Acquire, pairs with `set_stages`. A view keeps its address from being used
+        // anew, so equal addresses are the same map.
+        if self.newest.load(Ordering::Acquire) != Arc::as_ptr(view).addr() {
+            *view = self.stages.load_full();
         }
     }
 

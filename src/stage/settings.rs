@@ -87,8 +87,8 @@ pub struct StageSettings {
     /// anyway. It must not be the stage itself. Default: none.
     pub dead_letter: Option<String>,
     /// How long a hop into this stage waits for room while no attempt is begun here: longer than
-    /// the longest call of its handler, and well below the wait of `on_full`, so that a circle of
-    /// full stages ends while publishers still wait there. 1 ms to 1 day; default 2 seconds.
+    /// the longest call of its handler. By it a circle of full stages ends. 1 ms to 1 day; default
+    /// 30 seconds.
     pub hop_timeout: Duration,
     /// How long an envelope published here without a time to live of its own may live, its later
     /// stages included: where it is not handled in time it expires. Default: no limit.
@@ -108,7 +108,7 @@ impl Default for StageSettings {
             attempts: 1,
             retry: Retry::InPlace,
             dead_letter: None,
-            hop_timeout: Duration::from_secs(2),
+            hop_timeout: Duration::from_secs(30),
             expiry: None,
             emits: 1024,
         }

@@ -107,14 +107,15 @@ fn p03_two_full_stages_still_let_others_work() {
 }
 
 #[test]
-fn a_circle_ends_before_publishers_that_wait_there_give_up() {
-    // All time limits are those of the defaults.
+fn a_circle_with_a_short_time_out_ends_before_publishers_that_wait_there_give_up() {
+    let brief = Duration::from_secs(1);
     let (bus, clock) = virtual_time::<u64>();
     let OnFull::Block(limit) = StageSettings::default().on_full else {
         panic!("a publisher waits by default");
     };
-    bus.add_batch_stage("a", room_for(2), |_| Ok(())).unwrap();
-    bus.add_stage("b", StageSettings { batch: 1, ..room_for(2) }, |_| Ok(())).unwrap();
+    let settings = StageSettings { hop_timeout: brief, ..room_for(2) };
+    bus.add_batch_stage("a", settings.clone(), |_| Ok(())).unwrap();
+    bus.add_stage("b", StageSettings { batch: 1, ..settings }, |_| Ok(())).unwrap();
     let publish = |hops: &[&str]| bus.publish(to(&bus, 0, hops)).unwrap();
     for hops in [["a", "b"], ["a", "b"], ["b", "a"], ["b", "a"]] {
         publish(&hops);

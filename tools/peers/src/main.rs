@@ -2,8 +2,8 @@
 //!
 //! Every run is checked: count, checksum and per-sender order of everything received. Before and
 //! after each run a canary sees whether both cores are free; runs on a busy machine are repeated.
-//! Ratios are of pairs of runs of one round, `--base` says to whose; the interval is the middle 95 % of the
-//! bootstrapped median of these ratios.
+//! Ratios are of pairs of runs of one round, `--base` says to whose; the interval is the middle
+//! 95 % of the bootstrapped median of these ratios.
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 

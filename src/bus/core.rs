@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 
 use super::dead_letter::{DeadLetter, DeadLetters};
 use super::publisher::Ids;
@@ -108,6 +108,8 @@ pub(crate) struct Core<P> {
     clock: Arc<dyn Clock>,
     pub(crate) registry: Mutex<Registry>,
     stages: Arc<ArcSwap<StageMap<P>>>,
+    /// The address of what `stages` holds, or is about to hold: a view that has it is up to date.
+    newest: AtomicUsize,
     /// Serialises changes of `stages` and of the lifecycle.
     pub(crate) changing: Mutex<()>,
     lifecycle: AtomicU32,
@@ -138,6 +140,7 @@ impl<P: Send + 'static> Core<P> {
             clock,
             registry: Mutex::new(Registry::default()),
             stages: Arc::new(ArcSwap::from_pointee(StageMap(Vec::new()))),
+            newest: AtomicUsize::new(0),
             changing: Mutex::new(()),
             lifecycle: AtomicU32::new(Lifecycle::Running as u32),
             books: Striped::new(shared.seats.len()),
@@ -236,9 +239,13 @@ impl<P: Send + 'static> Core<P> {
         self.panics.get()
     }
 
-    /// Lets go of all stages: the end of the circle between them and this core.
-    pub(crate) fn forget_stages(&self) {
-        self.stages.store(Arc::new(StageMap(Vec::new())));
+    /// Replaces the registry of stages; the caller has locked `changing`.
+    pub(crate) fn set_stages(&self, stages: Vec<Option<Arc<Stage<P>>>>) {
+        let map = Arc::new(StageMap(stages));
+        // ORDERING: SeqCst, before the map is there; pairs with `refresh`: a view that is older is
+        // never taken for the newest, at worst it is fetched once more.
+        self.newest.store(Arc::as_ptr(&map).addr(), Ordering::SeqCst);
+        self.stages.store(map);
     }
 
     /// Lets go of the spare scratches, whose views of the stages would keep closed ones, and us,
@@ -406,10 +413,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     #[inline]
     fn refresh(&self, view: &mut Arc<StageMap<P>>) {
-        // No count is touched while nothing changed: publishers read the line it is on.
-        let now = self.stages.load();
-        if !Arc::ptr_eq(view, &now) {
-            *view = Guard::into_inner(now);
+        // ORDERING: Acquire, pairs with `set_stages`. A view keeps its address from being used
+        // anew, so equal addresses are the same map.
+        if self.newest.load(Ordering::Acquire) != Arc::as_ptr(view).addr() {
+            *view = self.stages.load_full();
         }
     }
 

@@ -125,7 +125,7 @@ impl<P: Send + 'static> Bus<P> {
                 *place = None;
             }
         }
-        self.core.stage_map().store(Arc::new(StageMap(stages)));
+        self.core.set_stages(stages);
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
@@ -196,7 +196,7 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
         let stages = core.stages();
-        core.forget_stages();
+        core.set_stages(Vec::new());
         drop(changing);
         // Callbacks and destructors are foreign code, which runs under no lock.
         core.forget_scratches();

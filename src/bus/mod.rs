@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::envelope::Route;
 use crate::stage::Stage;
 use crate::stage::context::{Batch, Context};
-use crate::stage::engine::{Engine, StageMap};
+use crate::stage::engine::Engine;
 use crate::stage::handler::{Failure, Handler};
 use crate::stage::settings::{Level, StageSettings, demand};
 use crate::sync::{lock, next_bus_number};
@@ -187,7 +187,7 @@ impl<P: Send + 'static> Bus<P> {
         let index = usize::from(route.index());
         stages.resize_with(stages.len().max(index + 1), || None);
         stages[index] = Some(stage);
-        core.stage_map().store(Arc::new(StageMap(stages)));
+        core.set_stages(stages);
         Ok(route)
     }
 

@@ -53,26 +53,10 @@ impl Ids {
 
 /// Publishes into one bus from one thread at a time. Clone it for other threads.
 ///
-/// **Not for handlers of its own bus.** A publisher keeps a view of the stages, and with it their
-/// handlers: one that is owned by such a handler owns itself, and neither it nor what the handlers
-/// own is ever dropped, not even after a shutdown. In a handler, take a [`Handle`], which has no
-/// such view, or [`emit`](crate::Context::emit):
-///
-/// ```
-/// use waystage::{Bus, BusSettings, Envelope, StageSettings};
-/// let bus: Bus<u64> = Bus::start(BusSettings { workers: 1, ..BusSettings::default() })?;
-/// let handle = bus.handle(); // not `bus.publisher()`
-/// let log = bus.slip(["log"])?;
-/// bus.add_stage("count", StageSettings::default(), move |context| {
-///     handle.publish(Envelope::new(*context.payload(), log.clone()))?;
-///     Ok(())
-/// })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// [`Handle`]: crate::Handle
-///
-/// From a thread of its own:
+/// A handler of its own bus needs none: it has [`emit`](crate::Context::emit), or takes a
+/// [`Handle`](crate::Handle), which needs no `&mut`. One that owns a publisher all the same keeps
+/// no more alive than one with a handle: what a handler owns is dropped when its stage is closed
+/// and when its bus ends.
 ///
 /// ```
 /// use waystage::{Bus, BusSettings, Envelope, StageSettings};

@@ -539,3 +539,31 @@ fn a12_a_shutdown_does_not_wait_for_a_turn_that_hangs_on_another_thread() {
         gate.open();
     });
 }
+
+#[test]
+fn a_publisher_inside_a_handler_of_its_own_bus_keeps_nothing_alive() {
+    for threads in [0, 2] {
+        let bus = threaded::<u64>(threads);
+        let token = Arc::new(());
+        let alive = Arc::downgrade(&token);
+        let publisher = std::sync::Mutex::new(bus.publisher());
+        let log = bus.slip(["log"]).unwrap();
+        bus.add_stage("log", room_for(8), |_| Ok(())).unwrap();
+        bus.add_stage("a", room_for(8), move |context| {
+            let _owned = &token;
+            let mut publisher =
+                publisher.lock().map_err(|error| Failure::new(error.to_string()))?;
+            publisher.try_publish(Envelope::new(*context.payload(), log.clone()))?;
+            Ok(())
+        })
+        .unwrap();
+        bus.publish(to(&bus, 1, &["a"])).unwrap();
+        eventually("both are handled", || {
+            bus.turn();
+            bus.conservation().in_flight == 0
+        });
+        assert_eq!(drained(&bus).completed, 2);
+        drop(bus);
+        eventually("what the handler owns is dropped", || alive.strong_count() == 0);
+    }
+}

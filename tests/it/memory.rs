@@ -78,7 +78,7 @@ fn random_work(seed: u64, count: u64) {
 }
 
 /// `WAYSTAGE_A1` is how many envelopes there are in all. The panics of handlers are part of it, so
-/// for many: `WAYSTAGE_A1=100000000 RUST_BACKTRACE=0 cargo test --release --test it -- --nocapture
+/// for many: `WAYSTAGE_A1=100000000 RUST_BACKTRACE=0 cargo test --test it -- --nocapture
 /// a1_nothing 2>&1 | grep -v panick`.
 #[test]
 fn a1_nothing_is_lost_or_doubled() {

@@ -26,7 +26,7 @@ fn laps(capacity: usize, pushes: u64) {
 }
 
 /// The stamps of the ring begin at zero and cannot be set: on 64 bits their wrap is out of reach.
-/// On 32 bits they wrap within 2^32 pushes, `WAYSTAGE_A3=4300000000`; see `ARCHITECTURE.md`.
+/// On 32 bits they wrap within 2^32 pushes, `WAYSTAGE_A3=3300000000`; see `ARCHITECTURE.md`.
 #[test]
 fn a3_order_holds_over_a_million_laps() {
     let asked = std::env::var("WAYSTAGE_A3").ok();

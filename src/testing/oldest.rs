@@ -14,12 +14,15 @@ use crate::worker::{Pool, PoolSettings};
 /// Fewer places than this, and the worker is not stopped after its pop any more.
 const PLACES_MIN: usize = 5;
 
+/// What was handled, in order.
+type Handled = Arc<Mutex<Vec<u64>>>;
+
 /// A bus with `first`, and `oldest` which drops the oldest of four and notes what it handles.
-fn scene() -> (Arc<Bus<u64>>, Worker, Arc<Mutex<Vec<u64>>>) {
+fn scene() -> (Arc<Bus<u64>>, Worker, Handled) {
     let one = PoolSettings { workers: 1, ..PoolSettings::default() };
     let (pool, workers) = Pool::without_threads(&one, Arc::new(ManualClock::new()));
     let bus = Bus::on_pool(&Arc::new(pool), BusSettings::default()).expect("it starts");
-    let log = Arc::new(Mutex::new(Vec::new()));
+    let log = Handled::default();
     let seen = Arc::clone(&log);
     bus.add_stage("first", StageSettings::default(), |_| Ok(())).expect("in range");
     let settings =

@@ -434,10 +434,10 @@ fn woken_after(slots: usize, call: Duration) -> Option<usize> {
         clock.advance(call);
         Ok(())
     })
-    .unwrap();
+    .expect("the stage is fine");
     // The class of the handler is known.
     for _ in 0..2 {
-        bus.publish(to(&bus, 0, &["a"])).unwrap();
+        bus.publish(to(&bus, 0, &["a"])).expect("there is room");
         assert_eq!(bus.turn(), 1);
     }
     while bus.publish(to(&bus, 0, &["a"])).is_ok() {}
@@ -449,7 +449,7 @@ fn woken_after(slots: usize, call: Duration) -> Option<usize> {
     assert!(!poll());
     let freed = (1..=slots).find(|_| {
         assert_eq!(bus.turn(), 1);
-        bus.publish(to(&bus, 0, &["a"])).unwrap();
+        bus.publish(to(&bus, 0, &["a"])).expect("there is room");
         woken.0.load(Ordering::SeqCst)
     });
     assert!(!poll(), "others were faster");

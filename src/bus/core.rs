@@ -128,7 +128,7 @@ pub(crate) struct Core<P> {
     scratches: Ring<Box<Scratch<P>>>,
     blocks: Ring<Block<P>>,
     /// Bytes of `blocks`, and of those on their way in.
-    block_bytes: AtomicUsize,
+    block_bytes: CachePadded<AtomicUsize>,
 }
 
 impl<P: Send + 'static> Core<P> {
@@ -154,7 +154,7 @@ impl<P: Send + 'static> Core<P> {
             random: AtomicU64::new(seed),
             scratches: Ring::new(SPARE),
             blocks: Ring::new(EMPTY_BLOCKS),
-            block_bytes: AtomicUsize::new(0),
+            block_bytes: CachePadded::new(AtomicUsize::new(0)),
             shared,
             settings,
         }
@@ -329,7 +329,8 @@ impl<P: Send + 'static> Core<P> {
         if envelope.id().is_nil() {
             envelope.set_id(fresh_id());
         }
-        let plain = envelope.extras().is_none() && envelope.attempts() == 0;
+        let plain =
+            envelope.extras().is_none() && envelope.attempts() == 0 && !envelope.is_metered();
         if !plain || expiry.is_some() || self.draws(envelope.id()) {
             envelope.forget_failures();
             self.stamp_time(envelope, expiry);
@@ -349,8 +350,11 @@ impl<P: Send + 'static> Core<P> {
         expiry: Option<std::time::Duration>,
     ) {
         let now = self.clock.monotonic_ns();
+        // One from an earlier journey does not count.
         if self.draws(envelope.id()) {
             envelope.set_stamp(now);
+        } else {
+            envelope.clear_stamp();
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
         let life = own.or_else(|| expiry.map(nanoseconds));

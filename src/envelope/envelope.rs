@@ -329,6 +329,10 @@ impl<P> Envelope<P> {
         self.marks.since_stamp(now)
     }
 
+    pub(crate) fn clear_stamp(&mut self) {
+        self.marks = self.marks.without_stamp();
+    }
+
     pub(crate) fn set_stamp(&mut self, monotonic_ns: u64) {
         self.marks = self.marks.with_stamp(monotonic_ns);
     }

@@ -65,6 +65,11 @@ impl Marks {
         self.0.get() & STAMP != 0
     }
 
+    /// Not metered.
+    pub(super) fn without_stamp(self) -> Self {
+        self.with(STAMP, 0)
+    }
+
     /// Metered from now on, waiting since `monotonic_ns`.
     pub(super) fn with_stamp(self, monotonic_ns: u64) -> Self {
         self.with(STAMP, units(monotonic_ns) << STAMP_SHIFT)
@@ -92,6 +97,7 @@ mod tests {
         assert_eq!((marks.hops(), marks.attempts(), marks.since_stamp(320)), (65_535, 255, 160));
         let marks = marks.with_hops(0).with_attempts(0);
         assert_eq!((marks.hops(), marks.attempts(), marks.is_metered()), (0, 0, true));
+        assert!(!marks.without_stamp().is_metered());
     }
 
     #[test]

@@ -65,14 +65,16 @@ impl Conservation {
 /// let stage = &bus.snapshot().stages[0];
 /// assert_eq!(stage.lints, [Lint::PermitsAboveWorkers { permits: 8, workers: 2 }]);
 /// assert_eq!(stage.lints[0].to_string(),
-///     "W2 8 permits for 2 workers: no more than 2 can be used; lower `permits` or add workers");
+///     "W2 8 permits for 2 workers: at most 2 of its calls run at once; the other permits help only \
+///      while calls of it wait for room elsewhere");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lint {
-    /// More permits than the pool has workers. Only `publish_inline`, which runs a handler on the
-    /// thread of its caller, can use the others.
+    /// More permits than the pool has workers. The others are of use only while permits wait with
+    /// hops for room in another stage, and to `publish_inline`, which runs a handler on the thread
+    /// of its caller.
     PermitsAboveWorkers {
         /// The stage's permits.
         permits: u32,
@@ -96,8 +98,8 @@ impl fmt::Display for Lint {
         let Self::PermitsAboveWorkers { permits, workers } = self;
         write!(
             f,
-            "{} {permits} permits for {workers} workers: no more than {workers} can be used; \
-             lower `permits` or add workers",
+            "{} {permits} permits for {workers} workers: at most {workers} of its calls run at once; \
+             the other permits help only while calls of it wait for room elsewhere",
             self.id()
         )
     }

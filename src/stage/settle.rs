@@ -15,6 +15,9 @@ use super::settings::Retry;
 use super::turn::Turn;
 use crate::envelope::{Cause, Envelope, Route, Settled};
 
+/// Emits of one attempt whose buffer is kept for the next.
+const USUAL_EMITS: usize = 64;
+
 /// Why an attempt failed.
 #[derive(Clone)]
 pub(super) enum Failed {
@@ -288,6 +291,8 @@ impl<P: Send + 'static> Turn<'_, P> {
             self.engine.accept_emit(self.desk, envelope, ordinal, &mut emit);
             self.send_emit(envelope.current(), emit);
         }
+        // A buffer for many is not kept for good, as there are many pages and scratches.
+        emits.shrink_to(USUAL_EMITS);
         self.scratch.notebooks[notebook].emits = emits;
     }
 

@@ -229,9 +229,11 @@ fn a_slow_stage_that_works_lets_no_hop_time_out() {
     })
     .unwrap();
     bus.publish_batch(&mut (0..24).map(|number| to(&bus, number, &["a", "b"]))).unwrap();
-    let mut waited = 0;
+    let (mut waited, mut turns) = (0, 0);
     while bus.turn() > 0 || bus.conservation().in_flight > 0 {
         waited = waited.max(meters(&bus, "b").hops_waiting);
+        turns += 1;
+        assert!(turns < 10_000, "something is left behind");
     }
     assert!(waited > 0, "the line is what this is about");
     assert_eq!(drained(&bus).completed, 24, "{:?}", bus.dead_letters());

@@ -39,6 +39,7 @@
 //! |---|---|
 //! | `json` | the payload wrapper [`envelope::payload`]`::Json` (serde, serde_json) |
 //! | `loom` | internal: the models' types under `--cfg loom`; outside semver |
+//! | `shuttle` | internal: the same for random schedules under `--cfg shuttle`; outside semver |
 //!
 //! None is on by default.
 
@@ -65,8 +66,8 @@ pub use bus::{
     ShutdownReport, WaitError,
 };
 pub use envelope::{Cause, Envelope, EnvelopeId, Route, Settled, Slip, SlipError};
-pub use metrics::{Conservation, Snapshot, StageSnapshot};
-pub use stage::context::{Batch, Context, EmitError};
+pub use metrics::{Conservation, Lint, Snapshot, StageSnapshot};
+pub use stage::context::{Batch, Context, EmitError, EmitRefused};
 pub use stage::handler::{Failure, Handler};
 pub use stage::settings::{Level, OnFull, Retry, SettingError, StageSettings};
 pub use worker::{Idle, Pin, Pool, PoolError, PoolSettings};

@@ -11,7 +11,7 @@ pub use crate::coord::parker::Parker;
 pub use crate::coord::permits::Permits;
 pub use crate::coord::sleep::Sleep;
 pub use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
-pub use crate::coord::timers::Timers;
+pub use crate::coord::timers::{TimerId, Timers};
 pub use crate::envelope::envelope::{Cause, Settled};
 pub use crate::stage::Stage;
 pub use crate::stage::engine::{Engine, Scratch, StageMap};

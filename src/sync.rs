@@ -58,6 +58,11 @@ mod imp {
         thread.is_finished()
     }
 
+    /// Whether this is the caller's own thread.
+    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
+        thread.thread().id() == std::thread::current().id()
+    }
+
     /// Waits on `condvar` for at most `timeout`; `None` waits without limit.
     pub(crate) fn wait_on<'a, T>(
         condvar: &Condvar,
@@ -153,6 +158,11 @@ mod imp {
         true
     }
 
+    /// Whether this is the caller's own thread.
+    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
+        thread.thread().id() == loom::thread::current().id()
+    }
+
     /// Waits on `condvar`. Time does not pass in models: a wake-up that a time-out would mask shows
     /// as a deadlock.
     pub(crate) fn wait_on<'a, T>(
@@ -207,6 +217,11 @@ mod imp {
         true
     }
 
+    /// Whether this is the caller's own thread.
+    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
+        thread.thread().id() == shuttle::thread::current().id()
+    }
+
     /// Waits on `condvar`. Time does not pass: a wait of less than a minute ends at once, a longer
     /// one, or one without a limit, by a wake-up only.
     pub(crate) fn wait_on<'a, T>(
@@ -230,12 +245,31 @@ pub(crate) use imp::Ring;
 pub(crate) use imp::panicking;
 pub(crate) use imp::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
-    Ordering, fence, has_ended, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,
+    Ordering, fence, has_ended, hot_fence, is_current, spawn_thread, thread_cell, wait_on,
+    yield_now,
 };
 
 /// The number under a meter. Meters decide nothing that the protocols rest on, so models leave
 /// them out: each modelled access would multiply what there is to explore.
 pub(crate) use std::sync::atomic::AtomicU64 as MeterU64;
+
+pub(crate) use exclusive::Exclusive;
+
+mod exclusive {
+    /// A value that only its owner reaches, so that shared references to it may cross threads
+    /// whatever it is. The lock is never taken, hence not modelled.
+    pub(crate) struct Exclusive<T>(std::sync::Mutex<T>);
+
+    impl<T> Exclusive<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(std::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn into_inner(self) -> T {
+            self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+    }
+}
 
 /// Whether sizes and waits shrink to what a model can explore.
 pub(crate) const SMALL: bool =
@@ -285,5 +319,81 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(std::sync::TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A place between two steps of a protocol where a test may stop a thread; nothing otherwise.
+#[cfg(not(all(test, not(loom), not(shuttle))))]
+#[inline(always)]
+pub(crate) fn pause_point() {}
+#[cfg(all(test, not(loom), not(shuttle)))]
+pub(crate) use pause::{Pause, pause_at, pause_point};
+
+/// Stops a thread of a test at the n-th such place.
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod pause {
+    use std::cell::RefCell;
+    use std::sync::{Arc, Condvar, Mutex};
+
+    #[derive(Debug, Default)]
+    struct State {
+        reached: bool,
+        released: bool,
+    }
+
+    /// Where a thread stands, for the thread that stopped it.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Pause(Arc<(Mutex<State>, Condvar)>);
+
+    thread_local! {
+        static NEXT: RefCell<Option<(usize, Pause)>> = const { RefCell::new(None) };
+    }
+
+    /// Stops this thread at the place number `place` that it comes to, from zero.
+    pub(crate) fn pause_at(place: usize, pause: Pause) {
+        NEXT.set(Some((place, pause)));
+    }
+
+    /// Stops here if it is this thread's turn.
+    pub(crate) fn pause_point() {
+        let here = NEXT.with_borrow_mut(|next| match next {
+            Some((0, _)) => next.take(),
+            Some((place, _)) => {
+                *place -= 1;
+                None
+            }
+            None => None,
+        });
+        if let Some((_, pause)) = here {
+            pause.stop();
+        }
+    }
+
+    impl Pause {
+        fn stop(&self) {
+            let (state, changed) = &*self.0;
+            let mut state = super::lock(state);
+            state.reached = true;
+            changed.notify_all();
+            while !state.released {
+                state = super::wait_on(changed, state, None);
+            }
+        }
+
+        /// The thread ended, or will not stop any more.
+        pub(crate) fn release(&self) {
+            super::lock(&self.0.0).released = true;
+            self.0.1.notify_all();
+        }
+
+        /// Waits until the thread stands there, or was released: whether it stands there.
+        pub(crate) fn wait(&self) -> bool {
+            let (state, changed) = &*self.0;
+            let mut state = super::lock(state);
+            while !state.reached && !state.released {
+                state = super::wait_on(changed, state, None);
+            }
+            state.reached
+        }
     }
 }

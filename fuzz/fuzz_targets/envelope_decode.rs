@@ -1,4 +1,5 @@
-//! Any bytes: parsing them never panics, and what it accepts is written back byte for byte.
+//! Any bytes: parsing them never panics and allocates no more than they are long, whatever lengths
+//! they claim; and what it accepts is written back byte for byte.
 
 #![no_main]
 
@@ -6,7 +7,11 @@ use libfuzzer_sys::fuzz_target;
 use waystage::envelope::codec::{EnvelopeView, encode, encoded_len};
 
 fuzz_target!(|bytes: &[u8]| {
-    let view = match EnvelopeView::parse(bytes) {
+    let mut parsed = None;
+    let allocated = allocation_counter::measure(|| parsed = Some(EnvelopeView::parse(bytes)));
+    let (most, length) = (allocated.bytes_max, bytes.len() as u64);
+    assert!(most <= length, "{most} bytes allocated for {length}");
+    let view = match parsed.expect("it was called") {
         Ok(view) => view,
         Err(error) => {
             assert!(error.offset() <= bytes.len(), "{error}");

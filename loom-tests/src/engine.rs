@@ -4,12 +4,12 @@
 //! what is explored.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use waystage::clock::Clock;
 use waystage::model::attendance::{HOPS_WAIT, PUBLISHERS_WAIT};
 use waystage::model::{
-    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket,
+    self, Cause, Desk, Engine, Scheduler, Scratch, Settled, Stage, StageMap, Task, Ticket, TimerId,
 };
 use waystage::{Context, Envelope, Handler, Slip, StageSettings};
 
@@ -152,10 +152,12 @@ impl Scheduler for Tray {
         self.post(ticket);
     }
     fn wake_other(&self, _worker: usize) {}
-    fn working_on(&self, _worker: usize, _task: Arc<dyn Task>) {}
-    fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) {
+    fn working_on(&self, _worker: usize, _task: Weak<dyn Task>) {}
+    fn at(&self, _deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {
         self.actions.lock().unwrap().push(action);
+        TimerId::default()
     }
+    fn cancel(&self, _timer: TimerId) {}
 }
 
 /// Settings of a small stage.

@@ -13,6 +13,8 @@ mod engine;
 #[cfg(loom)]
 mod explore;
 #[cfg(loom)]
+mod gate;
+#[cfg(loom)]
 mod team;
 
 #[cfg(loom)]
@@ -21,5 +23,7 @@ pub use disk::HeapDisk;
 pub use engine::{Books, End, Number, StillClock, Tray, World, small};
 #[cfg(loom)]
 pub use explore::{Seen, explore};
+#[cfg(loom)]
+pub use gate::Gate;
 #[cfg(loom)]
 pub use team::{run_all, work_until};

@@ -6,7 +6,7 @@ use loom::thread;
 use waystage::StageSettings;
 use waystage::model::attendance::PAUSED;
 use waystage::model::{self, Attendance, Desk, Released, Ring, Task, Turned};
-use waystage_loom_tests::{Seen, StillClock, Tray, World, explore, run_all, small};
+use waystage_loom_tests::{Gate, Seen, StillClock, Tray, World, explore, run_all, small};
 
 /// The holder of the only permit releases while others push.
 fn one_permit(name: &str, bound: usize, publishers: u32) {
@@ -214,6 +214,63 @@ fn caller_runs_against_a_publish() {
         refused.note(!did_run);
         tray.run();
         world.books.assert_ended_once(0..2);
+        world.assert_at_rest([&stage]);
+        world.end();
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
+}
+
+/// A publisher that runs a turn of a stage with two permits itself hangs there; the other permit's
+/// holder found nothing before. A push finds that permit, whichever way it came.
+#[test]
+fn a_caller_that_hangs() {
+    let (ran, refused) = (Seen::new(), Seen::new());
+    let seen = [ran.clone(), refused.clone()];
+    explore("release/caller_hangs", 3, move || {
+        let tray = Tray::new();
+        let world = World::new(tray.clone(), StillClock::new());
+        let (entered, gate) = (Gate::default(), Gate::default());
+        let (enter, leave) = (entered.clone(), gate.clone());
+        let [stage] = world.stages_with([small(2)], move |context| {
+            if **context.payload() == 0 {
+                enter.open();
+                leave.pass();
+            }
+            Ok(())
+        });
+        // Measured as fast; the permit stays with its holder.
+        world.publish(&stage, 2, &[0]);
+        let ticket = tray.take().expect("the first publish posts a ticket");
+        let desk = Desk { worker: 0, scheduler: &*tray };
+        let Turned::Keep { ticket, taken: 1 } = stage.clone().turn(ticket, &desk) else {
+            panic!("it takes one");
+        };
+        let caller = {
+            let (tray, world, stage) = (tray.clone(), world.clone(), stage.clone());
+            let (entered, gate) = (entered.clone(), gate.clone());
+            thread::spawn(move || {
+                let desk = Desk { worker: usize::MAX, scheduler: &*tray };
+                let envelope = world.envelope(0, &[0]);
+                let ran = model::caller_runs(&stage, &*world, &desk, envelope).is_ok();
+                if !ran {
+                    gate.open();
+                    world.publish(&stage, 0, &[0]);
+                    entered.open();
+                }
+                ran
+            })
+        };
+        run_all(ticket, &*tray);
+        world.publish(&stage, 1, &[0]);
+        entered.pass();
+        tray.run();
+        assert!(world.books.handled_at(0).contains(&1), "a permit is free");
+        gate.open();
+        let did_run = caller.join().unwrap();
+        ran.note(did_run);
+        refused.note(!did_run);
+        tray.run();
+        world.books.assert_ended_once(0..3);
         world.assert_at_rest([&stage]);
         world.end();
     });

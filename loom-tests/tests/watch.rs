@@ -1,30 +1,12 @@
 //! Keeping watch: the sentinel, timers, and what waits behind a worker that stands still. Time-outs
 //! are played by the model: a sentinel that takes itself out of the mask and rises unwoken.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use waystage::StageSettings;
 use waystage::model::{self, Rest, Scheduler as _, Shared, Step, Worker};
-use waystage_loom_tests::{Seen, StillClock, World, explore, small};
-
-/// A gate that a handler waits at.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Gate {
-    fn open(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
-    fn pass(&self) {
-        let mut open = self.0.0.lock().unwrap();
-        while !*open {
-            open = self.0.1.wait(open).unwrap();
-        }
-    }
-}
+use waystage_loom_tests::{Gate, Seen, StillClock, World, explore, small};
 
 /// Parks as the sentinel does whose time is up: unwoken unless a waker was faster.
 fn time_out(shared: &Shared, worker: &mut Worker, index: usize) {
@@ -146,6 +128,67 @@ fn an_earlier_timer_reaches_the_sentinel() {
     });
 }
 
+/// Parks until it waits for a timer at `deadline`: true. False when it waits without an alarm,
+/// since another worker has the post.
+fn knows(shared: &Shared, worker: &mut Worker, deadline: Duration) -> bool {
+    while !model::is_stopping(shared) {
+        match worker.settle_down() {
+            Rest::Work => {}
+            Rest::Park(None) => return false,
+            Rest::Park(Some(timeout)) if timeout <= deadline => return true,
+            // It waits for the later one: only a wake-up can tell it.
+            Rest::Park(Some(_)) => worker.park(None),
+        }
+    }
+    false
+}
+
+/// A worker takes the sentinel's post while an earlier timer is set, and another is parked
+/// already without an alarm: whoever has the post at the end waits for the earlier one.
+#[test]
+fn an_earlier_timer_and_the_post() {
+    let (by_post, by_other) = (Seen::new(), Seen::new());
+    let seen = [by_post.clone(), by_other.clone()];
+    explore("watch/post", 3, move || {
+        const EARLY: u64 = 1_000;
+        let early = Duration::from_nanos(EARLY);
+        let shared = model::shared(2, 2, StillClock::new());
+        shared.at(1_000_000, Box::new(|| {}));
+        let (mut other, mut sentinel) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        // The other one parks while the post is taken, and then it is vacant.
+        assert!(matches!(sentinel.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(other.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(1));
+        sentinel.rise(false);
+        let setter = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.at(EARLY, Box::new(|| {})))
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                while !model::is_stopping(&shared) {
+                    other.park(None);
+                    if knows(&shared, &mut other, early) {
+                        return true;
+                    }
+                }
+                false
+            })
+        };
+        let knew = knows(&shared, &mut sentinel, early);
+        setter.join().unwrap();
+        if knew {
+            model::stop(&shared);
+        }
+        let other_knew = other.join().unwrap();
+        assert!(knew || other_knew);
+        by_post.note(knew);
+        by_other.note(other_knew);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
+}
+
 /// Stopping against a worker that parks.
 #[test]
 fn a_stop_is_not_slept_through() {
@@ -213,4 +256,46 @@ fn what_a_run_on_leaves_behind() {
         world.end();
         model::clear(&shared);
     });
+}
+
+/// The last worker that parks takes the post, sees all others parked and leaves it again; one of
+/// those is woken meanwhile, and ends a turn of a stage that others could serve.
+#[test]
+fn a_post_that_is_left_is_filled() {
+    let (by_post, by_call) = (Seen::new(), Seen::new());
+    let seen = [by_post.clone(), by_call.clone()];
+    explore("watch/left", 2, move || {
+        let clock = StillClock::new();
+        let shared = model::shared(2, 4, clock.clone());
+        let world = World::new(shared.clone(), clock);
+        let [_, stage] = world.stages([small(1), small(2)]);
+        let (mut parks, mut works) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        assert!(matches!(parks.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(works.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(0));
+        parks.rise(false);
+        let watcher = thread::spawn(move || {
+            loop {
+                match parks.settle_down() {
+                    Rest::Work => thread::yield_now(),
+                    Rest::Park(Some(_)) => return true,
+                    // Nobody works as far as it knows: who does so later wakes it.
+                    Rest::Park(None) => {
+                        parks.park(None);
+                        return false;
+                    }
+                }
+            }
+        });
+        world.publish(&stage, 0, &[1]);
+        works.park(None);
+        assert_eq!(works.step(), Step::Worked(1));
+        let watches = watcher.join().unwrap();
+        by_post.note(watches);
+        by_call.note(!watches);
+        world.books.assert_ended_once(0..1);
+        world.end();
+        model::clear(&shared);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
 }

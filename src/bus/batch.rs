@@ -20,12 +20,11 @@ impl<P: Send + 'static> Core<P> {
         map: &StageMap<P>,
         tally: Tally<'_>,
         mut fresh_id: impl FnMut() -> EnvelopeId,
-        envelopes: impl IntoIterator<Item = Envelope<P>>,
+        envelopes: &mut impl Iterator<Item = Envelope<P>>,
     ) -> Result<usize, BatchError<P>> {
         let mut batch =
             Filling { core: self, tally, target: None, block: self.block(), accepted: 0 };
-        let mut envelopes = envelopes.into_iter();
-        while let Some(mut envelope) = envelopes.next() {
+        for mut envelope in envelopes {
             let added = match self.target(map, &mut envelope) {
                 Ok(stage) => {
                     self.stamp(&mut envelope, stage.settings().expiry, &mut fresh_id);
@@ -40,11 +39,11 @@ impl<P: Send + 'static> Core<P> {
                 },
             };
             if let Err((reason, rest)) = added {
-                return Err(batch.stop(reason, rest, envelopes));
+                return Err(batch.stop(reason, rest));
             }
         }
         if let Err((reason, rest)) = batch.flush() {
-            return Err(batch.stop(reason, rest, envelopes));
+            return Err(batch.stop(reason, rest));
         }
         let Filling { block, accepted, .. } = batch;
         self.put_block(block);
@@ -89,6 +88,9 @@ impl<P: Send + 'static> Filling<'_, P> {
         };
         let count = self.block.len();
         let block = std::mem::replace(&mut self.block, self.core.block());
+        if !stage.takes_blocks() {
+            return self.one_by_one(&stage, block);
+        }
         let (core, tally) = (self.core, self.tally);
         let enter = |block| stage.try_enter_block(core, tally, block);
         let entered = enter(block).or_else(|(refusal, block)| {
@@ -125,17 +127,12 @@ impl<P: Send + 'static> Filling<'_, P> {
         Ok(())
     }
 
-    /// The error that hands back everything not accepted.
-    fn stop(
-        self,
-        reason: Refused,
-        rest: Block<P>,
-        others: impl Iterator<Item = Envelope<P>>,
-    ) -> BatchError<P> {
+    /// The error that hands back what was taken and not accepted.
+    fn stop(self, reason: Refused, rest: Block<P>) -> BatchError<P> {
         let unratcheted = rest.into_iter().map(|mut envelope| {
             envelope.slip_mut().unratchet();
             envelope
         });
-        BatchError { reason, accepted: self.accepted, rest: unratcheted.chain(others).collect() }
+        BatchError { reason, accepted: self.accepted, rest: unratcheted.collect() }
     }
 }

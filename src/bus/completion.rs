@@ -10,9 +10,10 @@ use std::time::Duration;
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
 use crate::envelope::{Envelope, Settled};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Exclusive, Mutex, lock};
 
-/// What became of an envelope: the outcome, and the envelope unless it is a dead letter.
+/// What became of an envelope: the outcome, and the envelope unless that is kept among the dead
+/// letters.
 pub type Ending<P> = (Settled, Option<Envelope<P>>);
 
 struct Shared<P> {
@@ -39,7 +40,7 @@ pub enum WaitError {
     /// Not settled within the time given; wait again.
     #[error("not settled within the time given")]
     Timeout,
-    /// A handler asked: waiting for the bus on a worker would be waiting for itself.
+    /// A handler or callback asked: waiting for the bus on a worker would be waiting for itself.
     #[error("a handler must not wait for the bus that runs it")]
     OnWorker,
 }
@@ -53,8 +54,8 @@ pub(crate) fn completion<P: Send + 'static>(
         parker: Parker::new(),
     });
     let teller = Arc::clone(&shared);
-    envelope.extras_mut().tracker =
-        Some(Box::new(move |outcome, envelope| teller.tell((outcome, envelope))));
+    let tell = move |outcome, envelope| teller.tell((outcome, envelope));
+    envelope.extras_mut().tracker = Some(Exclusive::new(Box::new(tell)));
     (envelope, Completion { shared })
 }
 
@@ -77,10 +78,12 @@ impl<P> Completion<P> {
         lock(&self.shared.state).ending.take()
     }
 
-    /// Waits for the ending on this thread.
+    /// Waits for the ending on this thread. On a bus without threads someone else must call
+    /// [`turn`](crate::Bus::turn) meanwhile; the only thread turns until
+    /// [`poll_now`](Self::poll_now) has it.
     ///
     /// # Errors
-    /// [`WaitError`] when `limit` passed, or at once inside a handler.
+    /// [`WaitError`] when `limit` passed, or at once inside a handler or callback.
     pub fn wait(&mut self, limit: Duration) -> Result<Ending<P>, WaitError> {
         if let Some(ending) = self.poll_now() {
             return Ok(ending);

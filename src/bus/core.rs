@@ -5,31 +5,39 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 
 use super::dead_letter::{DeadLetter, DeadLetters};
 use super::publisher::Ids;
 use super::registry::Registry;
 use super::settings::BusSettings;
 use crate::clock::Clock;
+use crate::coord::on_worker::InTurn;
 use crate::coord::ticket::{Desk, Scheduler};
 use crate::envelope::envelope::{Callback, Cause, Settled};
 use crate::envelope::{Envelope, EnvelopeId, Route};
-use crate::metrics::Conservation;
 use crate::metrics::counter::{Counter, Striped, Tally};
+use crate::metrics::{Conservation, Lint, StageSnapshot};
+use crate::stage::Stage;
 use crate::stage::engine::{Engine, Scratch, StageMap};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Mutex, Ordering, Ring, SMALL, lock};
+use crate::sync::{
+    AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock,
+};
 use crate::worker::shared::Shared;
 
 /// Scratches kept for later turns.
 const SPARE: usize = if SMALL { 2 } else { 64 };
 /// Empty blocks kept for all; as many may travel at once in a ring of default size.
 const EMPTY_BLOCKS: usize = if SMALL { 2 } else { 512 };
+/// The most memory that the empty blocks kept for all may take.
+const EMPTY_BYTES: usize = 16 << 20;
 /// Spare blocks one scratch keeps for itself.
 const SPARE_BLOCKS: usize = 4;
+/// The largest block or batch that a scratch keeps, in bytes.
+const SPARE_BYTES: usize = 256 << 10;
 
 /// Where a bus is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +80,18 @@ impl Lane {
     }
 
     pub(crate) fn fresh_id(&self, clock: &dyn Clock) -> EnvelopeId {
-        lock(&self.ids).next(|| clock.wall_ms())
+        let without_reading = lock(&self.ids).next_without_reading();
+        // The clock is the embedder's code, which runs under no lock.
+        without_reading.unwrap_or_else(|| {
+            let wall_ms = clock.wall_ms();
+            lock(&self.ids).next_at(wall_ms)
+        })
     }
+}
+
+/// The bytes of so many envelopes.
+const fn bytes_of<P>(count: usize) -> usize {
+    count.saturating_mul(size_of::<Envelope<P>>())
 }
 
 /// A seed from the machine's source of randomness.
@@ -90,6 +108,8 @@ pub(crate) struct Core<P> {
     clock: Arc<dyn Clock>,
     pub(crate) registry: Mutex<Registry>,
     stages: Arc<ArcSwap<StageMap<P>>>,
+    /// The address of what `stages` holds, or is about to hold: a view that has it is up to date.
+    newest: AtomicUsize,
     /// Serialises changes of `stages` and of the lifecycle.
     pub(crate) changing: Mutex<()>,
     lifecycle: AtomicU32,
@@ -107,6 +127,8 @@ pub(crate) struct Core<P> {
     random: AtomicU64,
     scratches: Ring<Box<Scratch<P>>>,
     blocks: Ring<Block<P>>,
+    /// Bytes of `blocks`, and of those on their way in.
+    block_bytes: CachePadded<AtomicUsize>,
 }
 
 impl<P: Send + 'static> Core<P> {
@@ -118,6 +140,7 @@ impl<P: Send + 'static> Core<P> {
             clock,
             registry: Mutex::new(Registry::default()),
             stages: Arc::new(ArcSwap::from_pointee(StageMap(Vec::new()))),
+            newest: AtomicUsize::new(0),
             changing: Mutex::new(()),
             lifecycle: AtomicU32::new(Lifecycle::Running as u32),
             books: Striped::new(shared.seats.len()),
@@ -131,6 +154,7 @@ impl<P: Send + 'static> Core<P> {
             random: AtomicU64::new(seed),
             scratches: Ring::new(SPARE),
             blocks: Ring::new(EMPTY_BLOCKS),
+            block_bytes: CachePadded::new(AtomicUsize::new(0)),
             shared,
             settings,
         }
@@ -176,6 +200,9 @@ impl<P: Send + 'static> Core<P> {
         // the publishers alive.
         let (gone, alive): (Vec<_>, Vec<_>) =
             publishers.drain(..).partition(|counter| Arc::strong_count(counter) == 1);
+        // ORDERING: Acquire, pairs with the Release of the last publisher's `Arc`: what it counted
+        // before it went is read below.
+        fence(Ordering::Acquire);
         self.books.of(usize::MAX).0.accepted.add(gone.iter().map(|counter| counter.get()).sum());
         *publishers = alive;
         publishers.push(Arc::clone(&counter));
@@ -198,19 +225,37 @@ impl<P: Send + 'static> Core<P> {
         Tally::shared(&self.redriven)
     }
 
+    /// A reading of one stage, with what is probably not meant about it.
+    pub(crate) fn read_stage(&self, stage: &Stage<P>, now: u64) -> StageSnapshot {
+        let mut reading = stage.snapshot(now);
+        let (permits, workers) = (reading.permits, self.shared.seats.len());
+        if permits as usize > workers {
+            reading.lints.push(Lint::PermitsAboveWorkers { permits, workers });
+        }
+        reading
+    }
+
     pub(crate) fn panics(&self) -> u64 {
         self.panics.get()
     }
 
-    /// Lets go of all stages: the end of the circle between them and this core.
-    pub(crate) fn forget_stages(&self) {
-        self.stages.store(Arc::new(StageMap(Vec::new())));
-        self.forget_scratches();
+    /// Replaces the registry of stages; the caller has locked `changing`.
+    pub(crate) fn set_stages(&self, stages: Vec<Option<Arc<Stage<P>>>>) {
+        let map = Arc::new(StageMap(stages));
+        // ORDERING: SeqCst, before the map is there; pairs with `refresh`: a view that is older is
+        // never taken for the newest, at worst it is fetched once more.
+        self.newest.store(Arc::as_ptr(&map).addr(), Ordering::SeqCst);
+        self.stages.store(map);
     }
 
-    /// Their views of the stages would keep these, and us, alive.
-    fn forget_scratches(&self) {
-        while self.scratches.pop().is_some() {}
+    /// Lets go of the spare scratches, whose views of the stages would keep closed ones, and us,
+    /// alive. The end of a stage is the end of what its envelopes own: under no lock.
+    pub(crate) fn forget_scratches(&self) {
+        for _ in 0..SPARE {
+            if self.scratches.pop().is_none() {
+                return;
+            }
+        }
     }
 
     /// The books now; exact at rest.
@@ -239,16 +284,42 @@ impl<P: Send + 'static> Core<P> {
 
     /// An empty block for a batch publish.
     pub(crate) fn block(&self) -> Block<P> {
-        self.blocks.pop().unwrap_or_default()
+        let Some(block) = self.blocks.pop() else {
+            return Block::new();
+        };
+        // ORDERING: Relaxed, here and below: the number only bounds itself.
+        self.block_bytes.fetch_sub(bytes_of::<P>(block.capacity()), Ordering::Relaxed);
+        block
     }
 
     /// Gives an empty block back.
     pub(crate) fn put_block(&self, block: Block<P>) {
-        // Beyond `EMPTY_BLOCKS` they are freed.
-        let _ = self.blocks.push(block);
+        let bytes = bytes_of::<P>(block.capacity());
+        let before = self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Beyond `EMPTY_BLOCKS` or `EMPTY_BYTES` they are freed.
+        if before.saturating_add(bytes) > EMPTY_BYTES || self.blocks.push(block).is_err() {
+            self.block_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
-    /// Marks an envelope as entering now: its id, its expiry, its meter.
+    /// Blocks kept, and their bytes.
+    #[cfg(test)]
+    pub(crate) fn blocks_kept(&self) -> (usize, usize) {
+        (self.blocks.len(), self.block_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of each block and batch that the next scratch has kept.
+    #[cfg(test)]
+    pub(crate) fn blocks_of_a_scratch(&self) -> Vec<usize> {
+        let scratch = self.scratch();
+        let mut all: Vec<_> = scratch.spare.iter().map(|block| block.capacity()).collect();
+        all.extend([scratch.hand.capacity(), scratch.batch.capacity()]);
+        self.put_scratch(scratch);
+        all.into_iter().map(bytes_of::<P>).collect()
+    }
+
+    /// Marks an envelope as entering now: its id, its expiry, its meter. What failed on an earlier
+    /// journey is forgotten.
     pub(crate) fn stamp(
         &self,
         envelope: &mut Envelope<P>,
@@ -258,22 +329,32 @@ impl<P: Send + 'static> Core<P> {
         if envelope.id().is_nil() {
             envelope.set_id(fresh_id());
         }
-        let mask = u64::from(self.settings.meter_every) - 1;
-        let metered = envelope.id().lot() & mask == 0;
-        if metered || expiry.is_some() || envelope.extras().is_some() {
-            self.stamp_rare(envelope, metered, expiry);
+        let plain =
+            envelope.extras().is_none() && envelope.attempts() == 0 && !envelope.is_metered();
+        if !plain || expiry.is_some() || self.draws(envelope.id()) {
+            envelope.forget_failures();
+            self.stamp_time(envelope, expiry);
         }
     }
 
-    fn stamp_rare(
+    /// Whether this one is among those that are metered.
+    #[inline]
+    fn draws(&self, id: EnvelopeId) -> bool {
+        id.lot() & (u64::from(self.settings.meter_every) - 1) == 0
+    }
+
+    /// Its expiry and its meter begin now.
+    pub(crate) fn stamp_time(
         &self,
         envelope: &mut Envelope<P>,
-        metered: bool,
         expiry: Option<std::time::Duration>,
     ) {
         let now = self.clock.monotonic_ns();
-        if metered {
+        // One from an earlier journey does not count.
+        if self.draws(envelope.id()) {
             envelope.set_stamp(now);
+        } else {
+            envelope.clear_stamp();
         }
         let own = envelope.extras().and_then(|extras| extras.time_to_live_ns);
         let life = own.or_else(|| expiry.map(nanoseconds));
@@ -290,10 +371,23 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
+    /// Counts and drops a dead letter for which there was no room.
+    pub(crate) fn evict(&self, letter: Option<DeadLetter<P>>) {
+        if let Some(letter) = letter {
+            self.evicted.add(1);
+            self.drop_guarded(letter);
+        }
+    }
+
     /// Tells the producer and drops what is left.
     #[cold]
     fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
-        match envelope.take_callbacks() {
+        let callbacks = envelope.take_callbacks();
+        if matches!(end, Settled::Completed | Settled::Dead(_)) {
+            // It was handled by its last stage: published again it has no business there.
+            envelope.slip_mut().ratchet();
+        }
+        match callbacks {
             [None, None] => self.drop_guarded(envelope),
             [Some(callback), None] | [None, Some(callback)] => {
                 self.call(callback, end, Some(envelope));
@@ -306,7 +400,11 @@ impl<P: Send + 'static> Core<P> {
     }
 
     fn call(&self, callback: Callback<P, Settled>, end: Settled, envelope: Option<Envelope<P>>) {
-        if guarded(move || callback(end, envelope)).is_err() {
+        // On whatever thread it runs, waiting for the bus would be waiting for itself.
+        let inside = InTurn::begin();
+        let told = guarded(move || callback(end, envelope));
+        drop(inside);
+        if told.is_err() {
             self.panics.add(1);
         }
     }
@@ -319,10 +417,10 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     #[inline]
     fn refresh(&self, view: &mut Arc<StageMap<P>>) {
-        // No count is touched while nothing changed: publishers read the line it is on.
-        let now = self.stages.load();
-        if !Arc::ptr_eq(view, &now) {
-            *view = Guard::into_inner(now);
+        // ORDERING: Acquire, pairs with `set_stages`. A view keeps its address from being used
+        // anew, so equal addresses are the same map.
+        if self.newest.load(Ordering::Acquire) != Arc::as_ptr(view).addr() {
+            *view = self.stages.load_full();
         }
     }
 
@@ -384,10 +482,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
             self.call(callback, Settled::Dead(cause.clone()), None);
         }
         books.dead.add_as(alone, 1);
-        if let Some(evicted) = evicted {
-            self.evicted.add(1);
-            self.drop_guarded(evicted);
-        }
+        self.evict(evicted);
     }
 
     fn accept_emit(
@@ -420,6 +515,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         while scratch.spare.len() > SPARE_BLOCKS {
             self.put_block(scratch.spare.pop().expect("it is longer than SPARE_BLOCKS"));
         }
+        scratch.shrink(SPARE_BYTES / bytes_of::<P>(1));
         // Beyond `SPARE` they are freed.
         let _ = self.scratches.push(scratch);
         if self.lifecycle() == Lifecycle::Stopped {
@@ -433,16 +529,6 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     fn count_panic(&self) {
         self.panics.add(1);
-    }
-}
-
-impl<P> Drop for Core<P> {
-    /// Two panics of destructors in one drop would end the process: each is guarded.
-    fn drop(&mut self) {
-        let letters = std::mem::take(&mut lock(&self.dead).letters);
-        for letter in letters {
-            let _ = guarded(|| drop(letter));
-        }
     }
 }
 

@@ -54,7 +54,7 @@ pub enum BusError {
     #[error("a bus knows at most 65,535 stage names, and this one knows them all")]
     TooManyNames,
     /// The process started as many buses as it can tell apart.
-    #[error("a process can start at most 65,535 buses")]
+    #[error("a process can start at most 65,534 buses")]
     TooManyBuses,
     /// The bus was shut down.
     #[error("the bus was shut down")]
@@ -101,7 +101,7 @@ impl Refused {
 pub struct PublishError<P> {
     /// Why.
     pub reason: Refused,
-    /// The envelope, as it was given.
+    /// The envelope with the slip it was given; it keeps the id it got.
     pub envelope: Box<Envelope<P>>,
     /// The stage it was meant for, when that is known.
     pub stage: Option<String>,
@@ -134,7 +134,7 @@ pub struct BatchError<P> {
     pub reason: Refused,
     /// How many were accepted before.
     pub accepted: usize,
-    /// Those that were not accepted, in order.
+    /// Those that were taken and not accepted, in order: at most a block of them.
     pub rest: Vec<Envelope<P>>,
 }
 

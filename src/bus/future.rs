@@ -48,6 +48,28 @@ impl<P: Send + 'static> PublishFuture<P> {
         }
     }
 
+    /// Joins the line of the stage it is for, or keeps its place there.
+    fn wait_in_line(&mut self, wake: Wake) {
+        let (core, map) = (Arc::clone(&self.core), self.core.stages());
+        let stage = self.envelope.as_mut().and_then(|envelope| {
+            let stage = core.target(&map, envelope).ok().cloned();
+            envelope.slip_mut().unratchet();
+            stage
+        });
+        match (&self.place, stage) {
+            (Some((before, number)), Some(stage)) if Arc::ptr_eq(before, &stage) => {
+                stage.rejoin_publishers(&*core, *number, wake);
+            }
+            (_, stage) => {
+                self.leave(true);
+                self.place = stage.map(|stage| {
+                    let number = stage.join_publishers(wake);
+                    (stage, number)
+                });
+            }
+        }
+    }
+
     fn leave(&mut self, used: bool) {
         if let Some((stage, number)) = self.place.take() {
             stage.leave_publishers(&*self.core, number, used);
@@ -63,18 +85,7 @@ impl<P: Send + 'static> Future for PublishFuture<P> {
             self.leave(ended.is_ok());
             return Poll::Ready(ended);
         }
-        self.leave(true);
-        let map = self.core.stages();
-        let core = Arc::clone(&self.core);
-        let stage = self.envelope.as_mut().and_then(|envelope| {
-            let stage = core.target(&map, envelope).ok().cloned();
-            envelope.slip_mut().unratchet();
-            stage
-        });
-        if let Some(stage) = stage {
-            let number = stage.join_publishers(Wake::Task(context.waker().clone()));
-            self.place = Some((stage, number));
-        }
+        self.wait_in_line(Wake::Task(context.waker().clone()));
         // Registered: room that came in between is seen now.
         if let Some(ended) = self.try_now() {
             self.leave(ended.is_ok());

@@ -14,6 +14,7 @@ use super::publish::Wait;
 use super::publisher::Publisher;
 use crate::coord::on_worker::{InTurn, is_in_turn};
 use crate::coord::ticket::Desk;
+use crate::envelope::slip::MAX_HOPS;
 use crate::envelope::{Envelope, EnvelopeId, Route, Slip};
 use crate::metrics::counter::Tally;
 use crate::metrics::{Conservation, Snapshot};
@@ -64,8 +65,10 @@ impl<P: Send + 'static> Handle<P> {
         self.enter(envelope, Wait::Within(limit))
     }
 
-    /// Publishes as soon as there is room, on any async runtime. Nothing is published before the
-    /// future is polled; dropping it takes the envelope back out of line and drops it.
+    /// Publishes when there is room, on any async runtime. It keeps its place in the line of those
+    /// that wait, but not before others that publish at the moment: where they fill the stage as
+    /// fast as it works it is woken again and again until it finds room. Nothing is published
+    /// before the future is polled; dropping it takes the envelope back out of line and drops it.
     ///
     /// # Errors
     /// [`PublishError`] with the envelope, for every reason but `Full`.
@@ -76,10 +79,11 @@ impl<P: Send + 'static> Handle<P> {
     /// Publishes many, in order, and pays for the notification once per block.
     ///
     /// # Errors
-    /// [`BatchError`] at the first that is refused, with it and all behind it.
+    /// [`BatchError`] at the first that is refused, with it and what was taken out behind it; the
+    /// others are still in the iterator.
     pub fn publish_batch(
         &self,
-        envelopes: impl IntoIterator<Item = Envelope<P>>,
+        envelopes: &mut impl Iterator<Item = Envelope<P>>,
     ) -> Result<usize, BatchError<P>> {
         let core = &*self.core;
         let (map, lane) = (core.stages(), core.lane(lane()));
@@ -170,7 +174,8 @@ impl<P: Send + 'static> Handle<P> {
     /// # Errors
     /// As [`route`](Self::route), or when there are more than 65,535 hops.
     pub fn slip<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Slip, BusError> {
-        let routes = names.into_iter().map(|name| self.route(name));
+        // One more than a slip may hold is enough to refuse the rest.
+        let routes = names.into_iter().take(MAX_HOPS + 1).map(|name| self.route(name));
         let routes = routes.collect::<Result<Vec<_>, _>>()?;
         Ok(Slip::via(routes)?)
     }
@@ -202,9 +207,9 @@ impl<P: Send + 'static> Handle<P> {
         let map = core.stages();
         Snapshot {
             conservation: core.conservation(),
-            stages: map.0.iter().flatten().map(|stage| stage.snapshot(now)).collect(),
+            stages: map.0.iter().flatten().map(|stage| core.read_stage(stage, now)).collect(),
             workers: core.shared.snapshot(),
-            dead_letters: lock(&core.dead).letters.len(),
+            dead_letters: lock(&core.dead).len(),
             panics_outside_handlers: core.panics(),
         }
     }
@@ -212,15 +217,13 @@ impl<P: Send + 'static> Handle<P> {
     /// The dead letters kept, oldest first, without their payloads.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetterInfo> {
-        lock(&self.core.dead).letters.iter().map(DeadLetter::info).collect()
+        lock(&self.core.dead).iter().map(|(_, letter)| letter.info()).collect()
     }
 
     /// Takes one dead letter out, to look at or to keep elsewhere. It stays counted as dead.
     #[must_use]
     pub fn take_dead_letter(&self, id: EnvelopeId) -> Option<DeadLetter<P>> {
-        let mut dead = lock(&self.core.dead);
-        let place = dead.letters.iter().position(|letter| letter.envelope.id() == id)?;
-        dead.letters.remove(place)
+        lock(&self.core.dead).take(id)
     }
 }
 

@@ -36,12 +36,12 @@ pub enum Leftover {
         /// Its id.
         id: EnvelopeId,
     },
-    /// Handler calls that have not returned; their envelopes are in flight until they do.
+    /// Envelopes in handler calls that have not returned, in flight until they do.
     Running {
         /// The stage.
         stage: String,
         /// How many.
-        calls: u64,
+        envelopes: u64,
     },
     /// Envelopes in the hands of workers whose calls have not returned: the rest of a batch, or
     /// handled and not yet passed on. They are handed back once the calls return.
@@ -125,11 +125,13 @@ impl<P: Send + 'static> Bus<P> {
                 *place = None;
             }
         }
-        self.core.stage_map().store(Arc::new(StageMap(stages)));
+        self.core.set_stages(stages);
         drop(changing);
         // Callbacks are foreign code, which runs under no lock.
         stage.settle_closed(&*self.core);
         stage.retire(&*self.core.shared);
+        stage.forget_handler();
+        self.core.forget_scratches();
         Ok(())
     }
 
@@ -141,32 +143,20 @@ impl<P: Send + 'static> Bus<P> {
     pub fn redrive(&self, plan: &Redrive) -> Result<Redriven, BusError> {
         let to = plan.to.as_deref().map(|name| self.find(name)).transpose()?;
         let mut outcome = Redriven::default();
-        let mut left = lock(&self.core.dead).letters.len();
-        let mut skipped = 0;
-        while left > 0 && outcome.redriven < plan.limit {
-            left -= 1;
-            let mut dead = lock(&self.core.dead);
-            let Some(letter) = dead.letters.get(skipped) else {
+        // Those that are there now: what fails again meanwhile is not taken a second time.
+        let mut numbers = lock(&self.core.dead).numbers();
+        while outcome.redriven < plan.limit {
+            let Some((number, letter)) =
+                lock(&self.core.dead).take_next(&mut numbers, plan, &mut outcome.guarded)
+            else {
                 break;
             };
-            let guarded = letter.envelope.redrives() >= plan.redrives_max;
-            if !plan.picks(letter) || guarded {
-                outcome.guarded += usize::from(plan.picks(letter) && guarded);
-                skipped += 1;
-                continue;
-            }
-            let Some(letter) = dead.letters.remove(skipped) else {
-                break;
-            };
-            drop(dead);
             match self.core.redrive_one(letter, to.as_ref()) {
                 Ok(()) => outcome.redriven += 1,
                 Err(letter) => {
                     outcome.refused += 1;
-                    let mut dead = lock(&self.core.dead);
-                    let place = skipped.min(dead.letters.len());
-                    dead.letters.insert(place, *letter);
-                    skipped = place + 1;
+                    let evicted = lock(&self.core.dead).put_back(number, *letter);
+                    self.core.evict(evicted);
                 }
             }
         }
@@ -176,11 +166,15 @@ impl<P: Send + 'static> Bus<P> {
     /// Ends the bus: stops intake, finishes itineraries until `limit`, hands back what is left.
     ///
     /// Called from a handler it only starts: intake stops, and the report says what is in flight.
+    ///
+    /// Called again after the end it does nothing but report anew: what was [`Leftover::InHand`]
+    /// and has been handed back since is then named as [`Leftover::Waiting`], once.
     pub fn shutdown(&self, limit: Duration) -> ShutdownReport {
         let core = &self.core;
         let changing = lock(&core.changing);
         if core.lifecycle() == Lifecycle::Stopped {
-            return core.report(Vec::new());
+            drop(changing);
+            return core.report(core.take_late());
         }
         core.set_lifecycle(Lifecycle::Draining);
         core.each_stage(|stage| {
@@ -202,15 +196,16 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Stopped);
         core.each_stage(|stage| stage.mark(CLOSED));
         let stages = core.stages();
-        core.forget_stages();
+        core.set_stages(Vec::new());
         drop(changing);
-        // Callbacks are foreign code, which runs under no lock.
+        // Callbacks and destructors are foreign code, which runs under no lock.
+        core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
-        let late = std::mem::take(&mut *lock(&core.late));
-        leftovers.extend(late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }));
+        leftovers.extend(core.take_late());
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
             stage.retire(&*core.shared);
+            stage.forget_handler();
         }
         core.report(leftovers)
     }
@@ -245,10 +240,16 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
+    /// What arrived at a stage after the end and was not named yet.
+    fn take_late(&self) -> Vec<Leftover> {
+        let late = std::mem::take(&mut *lock(&self.late));
+        late.into_iter().map(|(stage, id)| Leftover::Waiting { stage, id }).collect()
+    }
+
     fn report(&self, mut leftovers: Vec<Leftover>) -> ShutdownReport {
         let conservation = self.conservation();
         let running = leftovers.iter().map(|leftover| match leftover {
-            Leftover::Running { calls, .. } => *calls,
+            Leftover::Running { envelopes, .. } => *envelopes,
             _ => 0,
         });
         let envelopes = conservation.in_flight.saturating_sub(running.sum());
@@ -259,13 +260,13 @@ impl<P: Send + 'static> Core<P> {
         ShutdownReport { drained: drained && leftovers.is_empty(), leftovers, conservation }
     }
 
-    /// Handler calls that run now, by stage.
+    /// Envelopes in handler calls that run now, by stage.
     fn running(&self, stages: &StageMap<P>) -> Vec<Leftover> {
         let now = self.clock().monotonic_ns();
         let snapshots = stages.0.iter().flatten().map(|stage| stage.snapshot(now));
         snapshots
             .filter(|stage| stage.in_flight > 0)
-            .map(|stage| Leftover::Running { stage: stage.name, calls: stage.in_flight })
+            .map(|stage| Leftover::Running { stage: stage.name, envelopes: stage.in_flight })
             .collect()
     }
 
@@ -303,6 +304,7 @@ impl<P: Send + 'static> Core<P> {
         // dead-letter stage. Sent to another stage than that, it lives again.
         let attempts = letter.envelope.attempts();
         let slip = letter.envelope.slip().clone();
+        let expires_at = letter.envelope.extras().and_then(|extras| extras.expires_at);
         let earlier = match to {
             Some(_) => letter.envelope.extras_mut().cause.take(),
             None => None,
@@ -310,6 +312,7 @@ impl<P: Send + 'static> Core<P> {
         letter.envelope.set_attempts(0);
         letter.envelope.extras_mut().redrives += 1;
         letter.envelope.redirect(stage.route());
+        self.stamp_time(&mut letter.envelope, stage.settings().expiry);
         let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
         let Err((_, mut envelope)) = stage.try_enter(self, self.redriven(), envelope) else {
             return Ok(());
@@ -318,6 +321,7 @@ impl<P: Send + 'static> Core<P> {
         *envelope.slip_mut() = slip;
         let extras = envelope.extras_mut();
         extras.redrives -= 1;
+        extras.expires_at = expires_at;
         extras.cause = earlier.or_else(|| extras.cause.take());
         Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
     }

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::envelope::Route;
 use crate::stage::Stage;
 use crate::stage::context::{Batch, Context};
-use crate::stage::engine::{Engine, StageMap};
+use crate::stage::engine::Engine;
 use crate::stage::handler::{Failure, Handler};
 use crate::stage::settings::{Level, StageSettings, demand};
 use crate::sync::{lock, next_bus_number};
@@ -40,7 +40,7 @@ pub use self::publisher::Publisher;
 pub use self::settings::BusSettings;
 
 /// The most memory that the ring of one stage may take.
-const RING_BYTES_MAX: usize = 1 << 32;
+const RING_BYTES_MAX: u64 = 1 << 32;
 
 /// A staged message bus over payloads of type `P`.
 ///
@@ -151,7 +151,8 @@ impl<P: Send + 'static> Bus<P> {
         settings.validate().map_err(wrong)?;
         let bytes = settings.capacity.saturating_mul(size_of::<crate::envelope::Envelope<P>>());
         let must = "small enough that all slots together take at most 4 GiB";
-        demand(bytes <= RING_BYTES_MAX, "capacity", settings.capacity, must).map_err(wrong)?;
+        demand(bytes as u64 <= RING_BYTES_MAX, "capacity", settings.capacity, must)
+            .map_err(wrong)?;
         if settings.level != Level::AtMostOnce {
             return Err(BusError::NotDurable { stage: name.to_owned() });
         }
@@ -186,7 +187,7 @@ impl<P: Send + 'static> Bus<P> {
         let index = usize::from(route.index());
         stages.resize_with(stages.len().max(index + 1), || None);
         stages[index] = Some(stage);
-        core.stage_map().store(Arc::new(StageMap(stages)));
+        core.set_stages(stages);
         Ok(route)
     }
 

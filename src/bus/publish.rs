@@ -20,6 +20,8 @@ use crate::sync::{SMALL, yield_now};
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// The most looks before it parks, should the clock stand still.
+const ROUNDS: u32 = 1024;
 /// The longest park between two looks at the deadline.
 const PARK_NS: u64 = 100_000_000;
 /// Spins between two looks at a full ring.
@@ -196,7 +198,7 @@ impl<P: Send + 'static> Core<P> {
         }
         let begin = self.clock().monotonic_ns();
         let deadline = begin.saturating_add(limit);
-        for round in 1_u32.. {
+        for round in 1..=ROUNDS {
             if SMALL {
                 break;
             }

@@ -34,16 +34,29 @@ impl Ids {
 
     #[inline]
     pub(crate) fn next(&mut self, wall_ms: impl FnOnce() -> u64) -> EnvelopeId {
-        if self.left == 0 {
-            self.left = IDS_PER_READING;
-            return self.generator.next(wall_ms());
-        }
-        self.left -= 1;
-        self.generator.next_without_time()
+        self.next_without_reading().unwrap_or_else(|| self.next_at(wall_ms()))
+    }
+
+    /// The next id, unless it is time to read the clock.
+    #[inline]
+    pub(crate) fn next_without_reading(&mut self) -> Option<EnvelopeId> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.generator.next_without_time())
+    }
+
+    /// The next id, by a reading of the clock.
+    pub(crate) fn next_at(&mut self, wall_ms: u64) -> EnvelopeId {
+        self.left = IDS_PER_READING;
+        self.generator.next(wall_ms)
     }
 }
 
 /// Publishes into one bus from one thread at a time. Clone it for other threads.
+///
+/// A handler of its own bus needs none: it has [`emit`](crate::Context::emit), or takes a
+/// [`Handle`](crate::Handle), which needs no `&mut`. One that owns a publisher all the same keeps
+/// no more alive than one with a handle: what a handler owns is dropped when its stage is closed
+/// and when its bus ends.
 ///
 /// ```
 /// use waystage::{Bus, BusSettings, Envelope, StageSettings};
@@ -110,10 +123,11 @@ impl<P: Send + 'static> Publisher<P> {
     /// Publishes many, in order, and pays for the notification once per block.
     ///
     /// # Errors
-    /// [`BatchError`] at the first that is refused, with it and all behind it.
+    /// [`BatchError`] at the first that is refused, with it and what was taken out behind it; the
+    /// others are still in the iterator.
     pub fn publish_batch(
         &mut self,
-        envelopes: impl IntoIterator<Item = Envelope<P>>,
+        envelopes: &mut impl Iterator<Item = Envelope<P>>,
     ) -> Result<usize, BatchError<P>> {
         let Self { core, stages, accepted, ids } = self;
         let fresh_id = || ids.next(|| core.clock().wall_ms());

@@ -13,8 +13,9 @@ use crate::worker::{Idle, Pin, PoolSettings};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusSettings {
     /// Threads of the bus's own pool: 1 to 64, or 0 for none (then call
-    /// [`Bus::turn`](crate::Bus::turn)). Default: the cores this process may use. Not used on a
-    /// shared pool.
+    /// [`Bus::turn`](crate::Bus::turn)). Without threads a publish never waits for room, and a
+    /// wait for a completion needs another thread that turns. Default: the cores this process may
+    /// use. Not used on a shared pool.
     pub workers: usize,
     /// What a worker does without work. Default: `Park`. Not used on a shared pool.
     pub idle: Idle,

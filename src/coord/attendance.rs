@@ -7,7 +7,7 @@
 //! [`Attendance::release`].
 
 use super::permits::Permits;
-use crate::sync::{AtomicU32, CachePadded, Ordering, hot_fence};
+use crate::sync::{AtomicU32, CachePadded, Ordering, hot_fence, pause_point};
 
 /// A permit is out as a ticket, so whoever pushes need not wake anyone.
 pub const ATTENDED: u32 = 1;
@@ -67,6 +67,7 @@ impl Attendance {
     /// P1, before the push: the state word.
     #[inline]
     pub fn before_push(&self) -> u32 {
+        pause_point();
         // ORDERING: Acquire, pairs with `set` and `clear`: who sees a bit sees what led to it.
         self.word.load(Ordering::Acquire)
     }
@@ -74,6 +75,7 @@ impl Attendance {
     /// P3, after the push: the state word in the single total order.
     #[inline]
     pub fn after_push(&self) -> u32 {
+        pause_point();
         hot_fence();
         // ORDERING: SeqCst, after the ring's SeqCst read-modify-write (P2); pairs with R2 and R3.
         self.word.load(Ordering::SeqCst)
@@ -92,6 +94,7 @@ impl Attendance {
         if !self.permits.try_take() {
             return false;
         }
+        pause_point();
         self.mark_attended();
         true
     }
@@ -111,10 +114,13 @@ impl Attendance {
 
     /// The release function, R1 to R4. `has_work` looks at ring and side list.
     pub fn release(&self, has_work: impl FnOnce() -> bool) -> Released {
+        pause_point();
         let last = self.permits.release(); // R1
+        pause_point();
         if last && self.has(ATTENDED) {
             self.clear(ATTENDED); // R2
         }
+        pause_point();
         hot_fence();
         if has_work() && self.try_attend() {
             return Released::Again; // R3, R4
@@ -126,6 +132,7 @@ impl Attendance {
     pub fn set(&self, bits: u32) -> u32 {
         // ORDERING: SeqCst: every change of the word stands in the single total order.
         let before = self.word.fetch_or(bits, Ordering::SeqCst);
+        pause_point();
         hot_fence();
         before
     }
@@ -134,6 +141,7 @@ impl Attendance {
     pub fn clear(&self, bits: u32) -> u32 {
         // ORDERING: SeqCst: every change of the word stands in the single total order.
         let before = self.word.fetch_and(!bits, Ordering::SeqCst);
+        pause_point();
         hot_fence();
         before
     }

@@ -117,6 +117,14 @@ impl Sleep {
         self.parked.load(Ordering::Relaxed).count_ones()
     }
 
+    /// Whether all of `workers` workers are parked at this moment: what is seen here was written
+    /// before, also by whoever relied on something that the caller took back meanwhile.
+    pub fn are_parked(&self, workers: usize) -> bool {
+        // ORDERING: SeqCst, a read-modify-write: reads the last value, and whoever clears a bit
+        // after it sees what came before it.
+        self.parked.fetch_or(0, Ordering::SeqCst).count_ones() as usize == workers
+    }
+
     /// The sentinel, if there is one.
     pub fn sentinel(&self) -> Option<usize> {
         // ORDERING: SeqCst: read after a timer or ticket was queued, written before the queues

@@ -1,7 +1,9 @@
 //! Tickets: a permit in a run queue, "drain this stage". The pool knows only this much of a stage.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+use super::timers::TimerId;
 
 /// What a worker can do with a stage whose permit it holds.
 pub trait Task: Send + Sync + 'static {
@@ -76,9 +78,11 @@ pub trait Scheduler: Send + Sync + 'static {
     /// Gives back places in the run queues that permits of a closed stage no longer need.
     fn unreserve(&self, permits: usize);
     /// Remembers the stage with several permits in whose handler `worker` may get stuck.
-    fn working_on(&self, worker: usize, task: Arc<dyn Task>);
+    fn working_on(&self, worker: usize, task: Weak<dyn Task>);
     /// Runs `action` on some worker at `deadline` (monotonic nanoseconds) or soon after.
-    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>);
+    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId;
+    /// Forgets what is not due yet.
+    fn cancel(&self, timer: TimerId);
 }
 
 /// What a turn knows of the worker that runs it.

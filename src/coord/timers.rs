@@ -1,10 +1,10 @@
-//! Timers: one heap for retries, time-outs and other things due later.
+//! Timers: one list for retries, time-outs and other things due later.
 //!
 //! Off the fast path: a turn only reads `next`. Entries are bounded by their makers: one per
-//! delayed retry (at most a stage's capacity) and one per stage whose hops wait.
+//! delayed retry (at most a stage's capacity; taken out with it when the stage is closed) and one
+//! per stage whose hops wait.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
@@ -12,38 +12,24 @@ use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 /// No timer is set.
 pub const NEVER: u64 = u64::MAX;
 
-struct Entry {
+/// Names a timer, to cancel it. Earlier ones are less.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimerId {
     deadline: u64,
     number: u64,
-    action: Box<dyn FnOnce() + Send>,
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.deadline, self.number) == (other.deadline, other.number)
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.deadline, self.number).cmp(&(other.deadline, other.number))
-    }
-}
+type Action = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct Heap {
-    entries: BinaryHeap<Reverse<Entry>>,
+struct Entries {
+    waiting: BTreeMap<TimerId, Action>,
     made: u64,
 }
 
 /// Actions waiting for their deadline, earliest first, equal deadlines in the order they were set.
 pub struct Timers {
-    heap: Mutex<Heap>,
+    entries: Mutex<Entries>,
     /// The earliest deadline, or [`NEVER`]; written under the lock, read by anyone.
     next: AtomicU64,
 }
@@ -51,16 +37,26 @@ pub struct Timers {
 impl Timers {
     /// No timers.
     pub fn new() -> Self {
-        Self { heap: Mutex::new(Heap::default()), next: AtomicU64::new(NEVER) }
+        Self { entries: Mutex::new(Entries::default()), next: AtomicU64::new(NEVER) }
     }
 
     /// Adds a timer.
-    pub fn add(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) {
-        let mut heap = lock(&self.heap);
-        heap.made += 1;
-        let number = heap.made;
-        heap.entries.push(Reverse(Entry { deadline, number, action }));
-        self.publish_next(&heap);
+    pub fn add(&self, deadline: u64, action: Action) -> TimerId {
+        let mut entries = lock(&self.entries);
+        entries.made += 1;
+        let timer = TimerId { deadline, number: entries.made };
+        entries.waiting.insert(timer, action);
+        self.publish_next(&entries);
+        timer
+    }
+
+    /// Takes a timer out, if it is not due yet. Who waits for it looks once in vain.
+    pub fn cancel(&self, timer: TimerId) {
+        let mut entries = lock(&self.entries);
+        let action = entries.waiting.remove(&timer);
+        self.publish_next(&entries);
+        drop(entries);
+        drop(action);
     }
 
     /// The earliest deadline in monotonic nanoseconds, or [`NEVER`].
@@ -72,22 +68,28 @@ impl Timers {
     }
 
     /// Takes one action that is due at `now`.
-    pub fn pop_due(&self, now: u64) -> Option<Box<dyn FnOnce() + Send>> {
+    pub fn pop_due(&self, now: u64) -> Option<Action> {
         if self.next() > now {
             return None;
         }
-        let mut heap = lock(&self.heap);
-        if heap.entries.peek()?.0.deadline > now {
+        let mut entries = lock(&self.entries);
+        let first = entries.waiting.first_entry()?;
+        if first.key().deadline > now {
             return None;
         }
-        let Reverse(entry) = heap.entries.pop()?;
-        self.publish_next(&heap);
-        drop(heap);
-        Some(entry.action)
+        let action = first.remove();
+        self.publish_next(&entries);
+        Some(action)
     }
 
-    fn publish_next(&self, heap: &Heap) {
-        let next = heap.entries.peek().map_or(NEVER, |Reverse(entry)| entry.deadline);
+    /// Timers that wait.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.entries).waiting.len()
+    }
+
+    fn publish_next(&self, entries: &Entries) {
+        let next = entries.waiting.first_key_value().map_or(NEVER, |(timer, _)| timer.deadline);
         // ORDERING: SeqCst, pairs with `next`.
         self.next.store(next, Ordering::SeqCst);
     }

@@ -9,9 +9,14 @@ use super::headers::{HeaderError, HeaderValue, Headers};
 use super::id::EnvelopeId;
 use super::marks::Marks;
 use super::slip::{Route, Slip};
+use crate::sync::Exclusive;
 
 /// Called once with what became of an envelope; see [`Envelope::on_settled`].
 pub(crate) type Callback<P, S> = Box<dyn FnOnce(S, Option<Envelope<P>>) + Send>;
+
+/// A callback that waits in its envelope: so that an envelope, and an error that holds one, can be
+/// shared between threads where the payload can.
+pub(crate) type Kept<P, S> = Exclusive<Callback<P, S>>;
 
 /// What travels from stage to stage: an id, a payload of the embedder's type, a routing slip,
 /// headers.
@@ -45,9 +50,9 @@ pub(crate) struct Extras<P> {
     pub(crate) expires_at: Option<u64>,
     /// How long it may live from its publish; turned into `expires_at` there.
     pub(crate) time_to_live_ns: Option<u64>,
-    pub(crate) callback: Option<Callback<P, Settled>>,
+    pub(crate) callback: Option<Kept<P, Settled>>,
     /// What a completion waits for; it gets the envelope, the callback then does not.
-    pub(crate) tracker: Option<Callback<P, Settled>>,
+    pub(crate) tracker: Option<Kept<P, Settled>>,
     /// Set while the envelope is on its way to, or at, a dead-letter stage.
     pub(crate) cause: Option<Box<Cause>>,
     /// How often it was re-driven from the dead letters.
@@ -173,15 +178,15 @@ impl<P> Envelope<P> {
     }
 
     /// Asks to be told what becomes of it: `callback` runs exactly once after acceptance, on the
-    /// thread that settles the envelope; it gets the envelope back unless that was given up on
-    /// (then it is among the dead letters) or a completion waits for it. It must not block. A panic
-    /// in it is caught and counted.
+    /// thread that settles the envelope; it gets the envelope back unless that is kept among the
+    /// dead letters or a completion waits for it. It must not block: publishing there does not wait
+    /// for room. A panic in it is caught and counted.
     #[must_use]
     pub fn on_settled(
         mut self,
         callback: impl FnOnce(Settled, Option<Self>) + Send + 'static,
     ) -> Self {
-        self.extras_mut().callback = Some(Box::new(callback));
+        self.extras_mut().callback = Some(Exclusive::new(Box::new(callback)));
         self
     }
 
@@ -229,7 +234,7 @@ impl<P> Envelope<P> {
 
     /// All headers; `None` when there are none.
     pub fn headers(&self) -> Option<&Headers> {
-        self.extras.as_ref().map(|extras| &extras.headers)
+        self.extras.as_ref().map(|extras| &extras.headers).filter(|headers| !headers.is_empty())
     }
 
     /// Hops taken so far, across re-drives too.
@@ -279,7 +284,8 @@ impl<P> Envelope<P> {
     /// Takes out whoever wants to know what becomes of it: callback, tracker.
     pub(crate) fn take_callbacks(&mut self) -> [Option<Callback<P, Settled>>; 2] {
         match &mut self.extras {
-            Some(extras) => [extras.callback.take(), extras.tracker.take()],
+            Some(extras) => [&mut extras.callback, &mut extras.tracker]
+                .map(|place| place.take().map(Exclusive::into_inner)),
             None => [None, None],
         }
     }
@@ -289,6 +295,14 @@ impl<P> Envelope<P> {
     pub(crate) fn arrive(&mut self) {
         self.slip.ratchet();
         self.set_hops(self.hops() + 1);
+    }
+
+    /// Forgets attempts and the way to a dead-letter stage: it begins a new journey.
+    pub(crate) fn forget_failures(&mut self) {
+        self.set_attempts(0);
+        if let Some(extras) = &mut self.extras {
+            extras.cause = None;
+        }
     }
 
     /// Sends it to `route` next, its remaining hops untouched; it counts as being there.
@@ -313,6 +327,10 @@ impl<P> Envelope<P> {
     /// Nanoseconds since it came to wait, for a metered envelope.
     pub(crate) fn waited(&self, now: u64) -> u64 {
         self.marks.since_stamp(now)
+    }
+
+    pub(crate) fn clear_stamp(&mut self) {
+        self.marks = self.marks.without_stamp();
     }
 
     pub(crate) fn set_stamp(&mut self, monotonic_ns: u64) {

@@ -64,11 +64,14 @@ impl EnvelopeId {
     /// All bits zero: no envelope has it.
     pub const NIL: Self = Self { high: 0, low: 0 };
 
-    /// A number that is evenly spread over the ids of a generator, and by hash over all others:
-    /// twelve bits, for choosing one envelope in N.
+    /// A number that is evenly spread over all ids, those of one generator included: twelve bits,
+    /// for choosing one envelope in N.
     #[inline]
     pub(crate) fn lot(self) -> u64 {
-        self.low >> RANDOM_BITS & 0xFFF
+        // Counter and time in their own bits, then Fibonacci hashing (Knuth, TAOCP 3, 6.4): the
+        // counter alone starts at zero in each new millisecond.
+        let mixed = self.high ^ self.low.rotate_left(64 - RANDOM_BITS);
+        mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52
     }
 
     /// The id of a producer's own key: the XXH3-128 of its bytes as a UUIDv8.

@@ -65,17 +65,26 @@ impl Marks {
         self.0.get() & STAMP != 0
     }
 
+    /// Not metered.
+    pub(super) fn without_stamp(self) -> Self {
+        self.with(STAMP, 0)
+    }
+
     /// Metered from now on, waiting since `monotonic_ns`.
     pub(super) fn with_stamp(self, monotonic_ns: u64) -> Self {
-        let units = (monotonic_ns >> UNIT_SHIFT & STAMP_MAX).max(1);
-        self.with(STAMP, units << STAMP_SHIFT)
+        self.with(STAMP, units(monotonic_ns) << STAMP_SHIFT)
     }
 
     /// Nanoseconds from the stamp to `now`, to 16 ns.
     pub(super) fn since_stamp(self, now: u64) -> u64 {
         let stamp = (self.0.get() & STAMP) >> STAMP_SHIFT;
-        ((now >> UNIT_SHIFT).wrapping_sub(stamp) & STAMP_MAX) << UNIT_SHIFT
+        (units(now).wrapping_sub(stamp) & STAMP_MAX) << UNIT_SHIFT
     }
+}
+
+/// A time as it is stamped: never zero, and a reading is rounded like the stamp it is compared to.
+fn units(monotonic_ns: u64) -> u64 {
+    (monotonic_ns >> UNIT_SHIFT & STAMP_MAX).max(1)
 }
 
 #[cfg(test)]
@@ -88,12 +97,19 @@ mod tests {
         assert_eq!((marks.hops(), marks.attempts(), marks.since_stamp(320)), (65_535, 255, 160));
         let marks = marks.with_hops(0).with_attempts(0);
         assert_eq!((marks.hops(), marks.attempts(), marks.is_metered()), (0, 0, true));
+        assert!(!marks.without_stamp().is_metered());
     }
 
     #[test]
     fn numbers_saturate() {
         let marks = Marks::NEW.with_hops(u32::MAX).with_attempts(u16::MAX);
         assert_eq!((marks.hops(), marks.attempts()), (65_535, 255));
+    }
+
+    #[test]
+    fn nobody_waited_at_the_start_of_a_clock() {
+        assert_eq!(Marks::NEW.with_stamp(1).since_stamp(1), 0);
+        assert_eq!(Marks::NEW.with_stamp(1 << 43).since_stamp(1 << 43), 0);
     }
 
     #[test]

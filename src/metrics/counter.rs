@@ -32,7 +32,7 @@ impl Counter {
 
     /// Takes back what was added too early.
     pub fn subtract(&self, count: u64) {
-        // ORDERING: Relaxed, as in `add`.
+        // ORDERING: Relaxed: who reads it may see it later than what follows.
         self.0.fetch_sub(count, Ordering::Relaxed);
     }
 

@@ -5,4 +5,4 @@ pub mod histogram;
 pub mod snapshot;
 
 pub use histogram::{Histogram, Quantiles};
-pub use snapshot::{Conservation, Snapshot, StageSnapshot, WorkerSnapshot};
+pub use snapshot::{Conservation, Lint, Snapshot, StageSnapshot, WorkerSnapshot};

@@ -1,5 +1,7 @@
 //! What a reading of the meters returns: plain data, consistent at rest.
 
+use std::fmt;
+
 use super::histogram::Quantiles;
 
 /// The books of a bus: everything accepted is somewhere.
@@ -53,6 +55,56 @@ impl Conservation {
     }
 }
 
+/// Something about a stage that is allowed and probably not meant.
+///
+/// ```
+/// use waystage::{Bus, BusSettings, Lint, StageSettings};
+/// let bus: Bus<u64> = Bus::start(BusSettings { workers: 2, ..BusSettings::default() })?;
+/// let eight = StageSettings { permits: 8, ..StageSettings::default() };
+/// bus.add_stage("resize", eight, |_| Ok(()))?;
+/// let stage = &bus.snapshot().stages[0];
+/// assert_eq!(stage.lints, [Lint::PermitsAboveWorkers { permits: 8, workers: 2 }]);
+/// assert_eq!(stage.lints[0].to_string(),
+///     "W2 8 permits for 2 workers: at most 2 of its calls run at once; the other permits help only \
+///      while calls of it wait for room elsewhere");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lint {
+    /// More permits than the pool has workers. The others are of use only while permits wait with
+    /// hops for room in another stage, and to `publish_inline`, which runs a handler on the thread
+    /// of its caller.
+    PermitsAboveWorkers {
+        /// The stage's permits.
+        permits: u32,
+        /// Workers of the pool; one on a pool without threads.
+        workers: usize,
+    },
+}
+
+impl Lint {
+    /// Its short name, which stays the same in all versions.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::PermitsAboveWorkers { .. } => "W2",
+        }
+    }
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::PermitsAboveWorkers { permits, workers } = self;
+        write!(
+            f,
+            "{} {permits} permits for {workers} workers: at most {workers} of its calls run at once; \
+             the other permits help only while calls of it wait for room elsewhere",
+            self.id()
+        )
+    }
+}
+
 /// A reading of one stage.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -73,7 +125,8 @@ pub struct StageSnapshot {
     pub delayed: u64,
     /// Envelopes taken up by a worker and not finished.
     pub in_flight: u64,
-    /// Envelopes that came in: handled, being handled, waiting (dropped ones no more).
+    /// Envelopes that came in: handled, being handled, waiting (dropped ones no more). Each counts
+    /// once per visit, however many attempts that takes.
     pub entered: u64,
     /// Envelopes handled with success.
     pub done: u64,
@@ -99,6 +152,8 @@ pub struct StageSnapshot {
     pub paused: bool,
     /// Whether it is closed.
     pub closed: bool,
+    /// What is probably not meant about it; in a snapshot of a bus only.
+    pub lints: Vec<Lint>,
     /// Time from entering to being taken up, of the metered envelopes.
     pub wait: Quantiles,
     /// Time in the handler, of the metered envelopes.

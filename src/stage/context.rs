@@ -37,10 +37,10 @@ impl<P> Notebook<P> {
     }
 }
 
-/// Why an emit was refused.
+/// Why an emit was refused. The envelope is in the [`EmitError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum EmitError {
+pub enum EmitRefused {
     /// The attempt emitted more envelopes than its stage allows.
     #[error("an attempt may emit {limit} envelopes at this stage; raise `emits` to allow more")]
     TooMany {
@@ -54,6 +54,28 @@ pub enum EmitError {
     #[error("the slip belongs to another bus; make it with this bus's `slip`")]
     ForeignSlip,
 }
+
+/// A refused emit, with its envelope.
+pub struct EmitError<P> {
+    /// Why.
+    pub reason: EmitRefused,
+    /// The envelope, as it was given.
+    pub envelope: Box<Envelope<P>>,
+}
+
+impl<P> fmt::Debug for EmitError<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmitError").field("reason", &self.reason).finish_non_exhaustive()
+    }
+}
+
+impl<P> fmt::Display for EmitError<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.reason, f)
+    }
+}
+
+impl<P> std::error::Error for EmitError<P> {}
 
 /// One envelope in the hands of a handler.
 ///
@@ -116,7 +138,8 @@ impl<P> Context<'_, P> {
     /// Makes `route` the very next hop.
     ///
     /// # Errors
-    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    /// [`SlipError::ForeignRoute`] when the route is of another bus, [`SlipError::TooLong`] when
+    /// the slip with the hops of this attempt holds as many as it may.
     pub fn push(&mut self, route: Route) -> Result<(), SlipError> {
         self.note(route, Change::Push(route))
     }
@@ -124,7 +147,8 @@ impl<P> Context<'_, P> {
     /// Makes `route` the last hop.
     ///
     /// # Errors
-    /// [`SlipError::ForeignRoute`] when the route is of another bus.
+    /// [`SlipError::ForeignRoute`] when the route is of another bus, [`SlipError::TooLong`] when
+    /// the slip with the hops of this attempt holds as many as it may.
     pub fn append(&mut self, route: Route) -> Result<(), SlipError> {
         self.note(route, Change::Append(route))
     }
@@ -158,28 +182,37 @@ impl<P> Context<'_, P> {
     /// leads on to what remains of it.
     ///
     /// # Errors
-    /// [`EmitError`] at the stage's bound, or when the slip is of another bus.
-    pub fn emit(&mut self, payload: P, slip: Slip) -> Result<(), EmitError> {
+    /// [`EmitError`] with the envelope, at the stage's bound or when the slip is empty or of
+    /// another bus.
+    pub fn emit(&mut self, payload: P, slip: Slip) -> Result<(), EmitError<P>> {
         self.emit_envelope(Envelope::new(payload, slip))
     }
 
     /// As [`emit`](Self::emit), for an envelope with headers, a callback or an id of its own.
     ///
     /// # Errors
-    /// [`EmitError`] at the stage's bound, or when the slip is of another bus.
-    pub fn emit_envelope(&mut self, envelope: Envelope<P>) -> Result<(), EmitError> {
+    /// As [`emit`](Self::emit).
+    pub fn emit_envelope(&mut self, envelope: Envelope<P>) -> Result<(), EmitError<P>> {
+        match self.refusal(&envelope) {
+            None => {
+                self.notebook.emits.push(envelope);
+                Ok(())
+            }
+            Some(reason) => Err(EmitError { reason, envelope: Box::new(envelope) }),
+        }
+    }
+
+    /// Why an emit is refused.
+    fn refusal(&self, envelope: &Envelope<P>) -> Option<EmitRefused> {
         if self.notebook.emits.len() >= self.emits_max {
-            return Err(EmitError::TooMany { limit: self.emits_max });
+            return Some(EmitRefused::TooMany { limit: self.emits_max });
         }
         let elsewhere = envelope.current().filter(|&at| self.envelope.current() != Some(at));
-        let first = elsewhere.or_else(|| envelope.slip().peek_next());
-        match first {
-            None => return Err(EmitError::EmptySlip),
-            Some(first) if self.is_foreign(first) => return Err(EmitError::ForeignSlip),
-            Some(_) => {}
+        match elsewhere.or_else(|| envelope.slip().peek_next()) {
+            None => Some(EmitRefused::EmptySlip),
+            Some(first) if self.is_foreign(first) => Some(EmitRefused::ForeignSlip),
+            Some(_) => None,
         }
-        self.notebook.emits.push(envelope);
-        Ok(())
     }
 
     fn note(&mut self, route: Route, change: Change) -> Result<(), SlipError> {

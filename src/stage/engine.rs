@@ -68,6 +68,9 @@ pub trait Engine<P>: Send + Sync + 'static {
     fn count_panic(&self);
 }
 
+/// The default batch of a stage.
+const USUAL_BATCH: usize = 64;
+
 /// Buffers of one turn, kept between turns so that nothing is allocated in steady state.
 pub struct Scratch<P> {
     /// The stages as the last turn saw them.
@@ -93,6 +96,24 @@ impl<P> Scratch<P> {
             hand: Block::new(),
             batch: Vec::new(),
             notebooks: vec![Notebook::new()],
+        }
+    }
+}
+
+impl<P> Scratch<P> {
+    /// Lets go of what has room for more than `envelopes`, but for what a usual batch needs.
+    pub(crate) fn shrink(&mut self, envelopes: usize) {
+        let most = envelopes.max(USUAL_BATCH);
+        self.spare.retain(|block| block.capacity() <= most);
+        if self.hand.capacity() > most {
+            self.hand = Block::new();
+        }
+        if self.batch.capacity() > most {
+            self.batch = Vec::new();
+        }
+        if self.notebooks.len() > most {
+            self.notebooks.truncate(most);
+            self.notebooks.shrink_to_fit();
         }
     }
 }

@@ -8,7 +8,7 @@ use super::Stage;
 use super::engine::Engine;
 use super::handler::guarded;
 use super::queue::Block;
-use super::room::{WaitingHop, Wake};
+use super::room::{Delayed, WaitingHop, Wake};
 use crate::coord::attendance::{
     Attendance, CLOSED, DRAINING, HOPS_WAIT, NO_CONSUMER, PAUSED, PUBLISHERS_WAIT, REFUSES_PUBLISH,
 };
@@ -110,7 +110,7 @@ impl<P: Send + 'static> Stage<P> {
         if word & CLOSED != 0 {
             self.settle_closed(engine);
         } else {
-            self.look(&**engine.scheduler()); // P4
+            self.look_after_push(&**engine.scheduler()); // P4
         }
     }
 
@@ -131,7 +131,11 @@ impl<P: Send + 'static> Stage<P> {
             return Some(envelope);
         }
         let mut room = lock(&self.room);
-        if let Some((_, envelope)) = room.delayed.pop_first() {
+        if let Some((_, Delayed { envelope, timer })) = room.delayed.pop_first() {
+            drop(room);
+            if let Some(timer) = timer {
+                self.engine.scheduler().cancel(timer);
+            }
             return Some(envelope);
         }
         let waiting = room.hops.pop_front()?;
@@ -170,6 +174,18 @@ impl<P: Send + 'static> Stage<P> {
         number
     }
 
+    /// Keeps the place of a publisher that tried in vain, whether it was woken or not.
+    pub(crate) fn rejoin_publishers(&self, engine: &dyn Engine<P>, number: u64, wake: Wake) {
+        let mut room = lock(&self.room);
+        let before = room.rejoin(number, wake);
+        self.attendance.set(PUBLISHERS_WAIT);
+        drop(room);
+        // Foreign code, as below.
+        if guarded(|| drop(before)).is_err() {
+            engine.count_panic();
+        }
+    }
+
     /// Takes a publisher out of line. When it was woken already and does not use its turn, the
     /// turn goes to the next.
     pub(crate) fn leave_publishers(&self, engine: &dyn Engine<P>, number: u64, used: bool) {
@@ -193,6 +209,8 @@ impl<P: Send + 'static> Stage<P> {
         if !self.attendance.has(PUBLISHERS_WAIT) {
             return;
         }
+        // Those that are in line now: who is woken and finds no room joins it again.
+        let count = count.min(lock(&self.room).publishers.len());
         for _ in 0..count {
             let mut room = lock(&self.room);
             let next = room.publishers.pop_front();

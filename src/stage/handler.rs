@@ -48,8 +48,8 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-type Each<P> = dyn Fn(&mut Context<'_, P>) -> Result<(), Failure> + Send + Sync;
-type Batched<P> = dyn Fn(&mut Batch<'_, P>) -> Result<(), Failure> + Send + Sync;
+pub(crate) type Each<P> = dyn Fn(&mut Context<'_, P>) -> Result<(), Failure> + Send + Sync;
+pub(crate) type Batched<P> = dyn Fn(&mut Batch<'_, P>) -> Result<(), Failure> + Send + Sync;
 
 /// What consumes a stage's envelopes.
 pub struct Handler<P>(pub(crate) Kind<P>);

@@ -15,6 +15,9 @@ use crate::sync::{MutexGuard, lock};
 
 use super::room::Room;
 
+/// Slots that are freed at most before a publisher that waits is woken.
+const UNOFFERED_MAX: usize = 256;
+
 impl<P: Send + 'static> Stage<P> {
     /// Takes in hops in order. Those without room wait in line, holding what `hold` yields; returns
     /// whether any had to.
@@ -32,7 +35,10 @@ impl<P: Send + 'static> Stage<P> {
         }
         let mut waited = false;
         let as_block = word & HOPS_WAIT == 0 && (2..=self.settings.batch).contains(&block.len());
-        if as_block && let Err(whole) = self.queue.push_block(std::mem::take(block)) {
+        if as_block
+            && self.takes_blocks()
+            && let Err(whole) = self.queue.push_block(std::mem::take(block))
+        {
             *block = whole;
         }
         while let Some(envelope) = block.pop_front() {
@@ -78,7 +84,7 @@ impl<P: Send + 'static> Stage<P> {
             self.settle_closed(engine);
         }
         if watch {
-            self.watch_line(engine, desk);
+            self.watch_line(desk, self.meters.progress(), since);
         }
     }
 
@@ -100,11 +106,16 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Wakes a blocked publisher once the ring is half empty: a wake-up costs as much as hundreds
-    /// of hops, so a publisher shall find room for many when it comes.
+    /// Wakes a blocked publisher. A wake-up costs as much as hundreds of hops, so where calls are
+    /// fast a publisher shall find room for many when it comes: once the ring is half empty, or,
+    /// where others take each slot that is freed, after many of those.
     fn offer_room(&self, engine: &dyn Engine<P>) {
-        if self.queue.is_half_empty() {
+        let many = (self.settings.capacity / 2).min(UNOFFERED_MAX) as u64;
+        if self.queue.is_half_empty() || !self.meters.is_fast() || self.unoffered.get() >= many {
+            self.unoffered.set(0);
             self.wake_publishers(engine, 1);
+        } else {
+            self.unoffered.add(1);
         }
     }
 
@@ -124,7 +135,6 @@ impl<P: Send + 'static> Stage<P> {
                 }
             }
         }
-        room.placed += placed as u64;
         let line_is_empty = room.hops.is_empty();
         if line_is_empty {
             self.attendance.clear(HOPS_WAIT);
@@ -139,37 +149,42 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Looks at the line after `hop_timeout`: when nothing left the ring in that time and the
-    /// stage was not paused, those who waited that long are given up.
-    fn watch_line(self: &Arc<Self>, engine: &dyn Engine<P>, desk: &Desk<'_>) {
-        let placed = lock(&self.room).placed;
+    /// Looks at the line when its first has waited for `hop_timeout`: when no attempt was begun
+    /// here in that time and the stage was not paused, those who waited that long are given up.
+    ///
+    /// Placements would not do as a measure: a stage that works through an opened block frees no
+    /// slot for as long as that takes. In a cycle of full stages all permits wait, so no attempt
+    /// is begun, and it ends.
+    fn watch_line(self: &Arc<Self>, desk: &Desk<'_>, progress: u64, since: u64) {
         let stage = Arc::downgrade(self);
         let timeout = nanoseconds(self.settings.hop_timeout);
-        let deadline = engine.clock().monotonic_ns().saturating_add(timeout);
+        let deadline = since.saturating_add(timeout);
         desk.scheduler.at(
             deadline,
             Box::new(move || {
                 if let Some(stage) = stage.upgrade() {
-                    stage.line_is_due(placed, timeout);
+                    stage.line_is_due(progress, timeout);
                 }
             }),
         );
     }
 
-    fn line_is_due(self: &Arc<Self>, placed_before: u64, timeout: u64) {
+    fn line_is_due(self: &Arc<Self>, progress_before: u64, timeout: u64) {
         let engine = &*self.engine;
         let desk = Desk::outside(&**engine.scheduler());
         let now = engine.clock().monotonic_ns();
         let mut room = lock(&self.room);
-        let stuck = room.placed == placed_before && !self.attendance.has(PAUSED);
+        let progress = self.meters.progress();
+        let stuck = progress == progress_before && !self.attendance.has(PAUSED);
         let resumed_at = room.resumed_at;
         let is_due = |hop: &WaitingHop<P>| hop.since.max(resumed_at).saturating_add(timeout) <= now;
         let mut due = Vec::new();
         while stuck && room.hops.front().is_some_and(is_due) {
             due.extend(room.hops.pop_front());
         }
-        let again = !room.hops.is_empty();
-        room.watched = again;
+        // Where it stands still the next in line has waited as long without it.
+        let next = room.hops.front().map(|hop| if stuck { hop.since.max(resumed_at) } else { now });
+        room.watched = next.is_some();
         // Step 4: a waiter that leaves passes the turn on.
         self.place_waiting(engine, room);
         for WaitingHop { envelope, hold, .. } in due {
@@ -177,8 +192,8 @@ impl<P: Send + 'static> Stage<P> {
             engine.bury(&desk, envelope, Cause::NextStageFull, &self.name);
             drop(hold);
         }
-        if again {
-            self.watch_line(engine, &desk);
+        if let Some(since) = next {
+            self.watch_line(&desk, progress, since);
         }
     }
 
@@ -191,7 +206,7 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// Takes in one envelope as a hop without a source: a due retry, a re-drive.
+    /// Takes in one envelope as a hop without a source: a due retry.
     pub(crate) fn enter_without_source(
         self: &Arc<Self>,
         engine: &dyn Engine<P>,

@@ -19,6 +19,8 @@ pub(crate) struct StageMeters {
     pub(crate) failed: Counter,
     pub(crate) panicked: Counter,
     pub(crate) retried: Counter,
+    /// Retries that were put aside for a pause; each is taken up anew.
+    pub(crate) put_aside: Counter,
     pub(crate) dead: Counter,
     pub(crate) expired: Counter,
     pub(crate) dropped: Counter,
@@ -46,6 +48,12 @@ pub(crate) struct HotMeters {
 }
 
 impl StageMeters {
+    /// Changes whenever an attempt is begun: envelopes taken up, and failures for those that are
+    /// tried again in place.
+    pub(crate) fn progress(&self) -> u64 {
+        self.hot.started.get().wrapping_add(self.failed.get())
+    }
+
     /// Takes one measurement of the handler into the class.
     pub(crate) fn learn(&self, service_ns: u64) {
         let last = self.hot.last_ns.get();

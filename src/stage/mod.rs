@@ -20,12 +20,15 @@ pub mod settle;
 pub mod turn;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 
 use crate::coord::attendance::{self, Attendance, Released, SLOW};
 use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 use crate::envelope::Route;
 use crate::metrics::StageSnapshot;
+use crate::metrics::counter::Counter;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
@@ -33,7 +36,7 @@ use handler::{Handler, guarded};
 use meters::StageMeters;
 use queue::Queue;
 use room::{Hold, Room};
-use settings::StageSettings;
+use settings::{OnFull, StageSettings};
 
 /// A named bounded ring with permits, a handler and a policy.
 pub struct Stage<P> {
@@ -45,11 +48,15 @@ pub struct Stage<P> {
     home: usize,
     attendance: Attendance,
     queue: Queue<P>,
-    handler: OnceLock<Handler<P>>,
+    /// Gone once the stage is closed: who keeps a view of closed stages keeps no foreign code.
+    handler: ArcSwapOption<Handler<P>>,
     room: Mutex<Room<P>>,
-    /// Permits that wait with hops, counted where there are several: while there are any,
-    /// *attended* does not mean that somebody comes by, so *slow* stays set.
+    /// Permits that wait with hops or are with a thread that is no worker, counted where there are
+    /// several: while there are any, *attended* does not mean that somebody comes by, so *slow*
+    /// stays set.
     held: AtomicU32,
+    /// Slots that were freed since a publisher that waits was woken last.
+    unoffered: Counter,
     meters: StageMeters,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
@@ -71,9 +78,10 @@ impl<P: Send + 'static> Stage<P> {
             home: usize::from(route.index()),
             attendance: Attendance::new(settings.permits, attendance::NO_CONSUMER),
             queue: Queue::new(settings.capacity),
-            handler: OnceLock::new(),
+            handler: ArcSwapOption::empty(),
             room: Mutex::new(Room::new()),
             held: AtomicU32::new(0),
+            unoffered: Counter::default(),
             meters: StageMeters::default(),
             engine,
             settings,
@@ -82,9 +90,22 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Gives it its handler; false when it had one.
     pub(crate) fn set_handler(&self, handler: Handler<P>) -> bool {
-        let fresh = self.handler.set(handler).is_ok();
+        let none = None::<Arc<Handler<P>>>;
+        let fresh = self.handler.compare_and_swap(&none, Some(Arc::new(handler))).is_none();
         self.attendance.clear(attendance::NO_CONSUMER);
+        if self.attendance.has(attendance::CLOSED) {
+            // Whoever closed it may have looked before it was there.
+            self.forget_handler();
+        }
         fresh
+    }
+
+    /// Lets go of the handler of a closed stage; a call that runs keeps it until it returns.
+    pub(crate) fn forget_handler(&self) {
+        let handler = self.handler.swap(None);
+        if guarded(|| drop(handler)).is_err() {
+            self.engine.count_panic();
+        }
     }
 
     /// Its name.
@@ -110,6 +131,12 @@ impl<P: Send + 'static> Stage<P> {
         self.settings.permits == 1
     }
 
+    /// Whether envelopes may enter in blocks: not where the oldest is dropped. What is left of a
+    /// block whose first was dropped would overtake an older envelope that a worker just popped.
+    pub(crate) fn takes_blocks(&self) -> bool {
+        self.settings.on_full != OnFull::DropOldest
+    }
+
     /// R3: whether a worker would find something to do.
     #[inline]
     fn has_work(&self) -> bool {
@@ -118,6 +145,13 @@ impl<P: Send + 'static> Stage<P> {
 
     /// Looks once, as the release function does, and queues a ticket if nobody would come by.
     pub(crate) fn look(self: &Arc<Self>, scheduler: &dyn Scheduler) {
+        if self.has_work() && self.attendance.try_attend() {
+            scheduler.post(Ticket::new(Arc::clone(self) as Arc<dyn Task>));
+        }
+    }
+
+    /// The same for who pushed just now: what it pushed is the oldest if nobody had a permit.
+    pub(crate) fn look_after_push(self: &Arc<Self>, scheduler: &dyn Scheduler) {
         if self.has_work() && self.attendance.try_attend() {
             if self.attendance.used() == 1 {
                 self.note_awake();
@@ -181,17 +215,23 @@ impl<P: Send + 'static> Stage<P> {
     fn hold(self: &Arc<Self>, engine: &dyn Engine<P>) -> Arc<Hold> {
         self.attendance.mark_attended();
         if !self.is_alone() {
-            // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
-            self.held.fetch_add(1, Ordering::SeqCst);
-            self.attendance.set(SLOW);
+            self.count_held();
         }
         Hold::new(Arc::clone(self) as Arc<dyn Task>, Arc::clone(engine.scheduler()))
     }
 
+    /// Counts a permit, of several, whose holder may not come by for long: until
+    /// [`hold_ended`](Task::hold_ended) the stage is slow.
+    fn count_held(&self) {
+        // ORDERING: SeqCst, with the bit after it: pairs with `note_fast`.
+        self.held.fetch_add(1, Ordering::SeqCst);
+        self.attendance.set(SLOW);
+    }
+
     /// Its handler is fast: whoever holds a permit will come by soon, unless that waits with hops.
     fn note_fast(&self) {
-        // ORDERING: SeqCst on both, around the clearing: pairs with `hold`, which counts and then
-        // sets the bit.
+        // ORDERING: SeqCst on both, around the clearing: pairs with `count_held`, which counts and
+        // then sets the bit.
         if self.held.load(Ordering::SeqCst) == 0 {
             self.attendance.clear(SLOW);
             if self.held.load(Ordering::SeqCst) != 0 {
@@ -219,7 +259,7 @@ impl<P: Send + 'static> Stage<P> {
             hops_waiting,
             delayed,
             in_flight: started.saturating_sub(meters.hot.left.get()),
-            entered: started + depth,
+            entered: (started + depth + delayed).saturating_sub(meters.put_aside.get()),
             done: meters.hot.done.get(),
             failed: meters.failed.get(),
             panicked: meters.panicked.get(),
@@ -236,6 +276,7 @@ impl<P: Send + 'static> Stage<P> {
             },
             paused: word & attendance::PAUSED != 0,
             closed: word & attendance::CLOSED != 0,
+            lints: Vec::new(),
             wait: meters.wait.quantiles(),
             service: meters.service.quantiles(),
         }
@@ -285,7 +326,7 @@ impl<P> Drop for Stage<P> {
     /// What a handler owns is foreign code to drop, and whoever lets go of the last view of a
     /// closed stage may be in another stage's turn.
     fn drop(&mut self) {
-        let handler = self.handler.take();
+        let handler = self.handler.swap(None);
         // Nobody is left to be told of a panic.
         let _ = guarded(|| drop(handler));
     }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::envelope::Envelope;
-use crate::sync::{AtomicUsize, Mutex, Ordering, Ring, lock};
+use crate::sync::{AtomicUsize, Mutex, Ordering, Ring, lock, pause_point};
 
 /// Envelopes that travel together in one slot.
 pub(crate) type Block<P> = VecDeque<Envelope<P>>;
@@ -58,6 +58,7 @@ impl<P> Queue<P> {
         if !self.take_credits(count) {
             return Err(block);
         }
+        pause_point();
         // ORDERING: Relaxed on both: counts for reports; the ring orders the envelopes.
         self.blocks.fetch_add(1, Ordering::Relaxed);
         match self.ring.push(Slot::Block(block)) {
@@ -90,6 +91,7 @@ impl<P> Queue<P> {
     #[inline(always)]
     fn pop_ring(&self) -> Option<Slot<P>> {
         let slot = self.ring.pop()?;
+        pause_point();
         if let Slot::Block(block) = &slot {
             // ORDERING: Relaxed: a count for reports.
             self.blocks.fetch_sub(1, Ordering::Relaxed);
@@ -146,6 +148,7 @@ impl<P> Queue<P> {
             return;
         }
         let mut side = lock(&self.side);
+        pause_point();
         while let Some(envelope) = rest.pop_back() {
             side.push_front(envelope);
         }
@@ -212,3 +215,6 @@ fn extend<P>(side: &mut VecDeque<Envelope<P>>, slot: Slot<P>) {
         Slot::Block(block) => side.extend(block),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Stage;
 use super::engine::Engine;
 use super::hop::nanoseconds;
+use super::room::Delayed;
 use super::settings::Retry;
 use crate::coord::attendance::CLOSED;
 use crate::envelope::Envelope;
@@ -32,7 +33,7 @@ impl<P: Send + 'static> Stage<P> {
         let mut room = lock(&self.room);
         room.numbers += 1;
         let number = room.numbers;
-        room.delayed.insert(number, envelope);
+        room.delayed.insert(number, Delayed { envelope, timer: None });
         drop(room);
         let stage = Arc::downgrade(self);
         let due = move || {
@@ -40,7 +41,13 @@ impl<P: Send + 'static> Stage<P> {
                 stage.retry_is_due(number);
             }
         };
-        engine.scheduler().at(deadline, Box::new(due));
+        let timer = engine.scheduler().at(deadline, Box::new(due));
+        let note = |delayed: &mut Delayed<P>| delayed.timer = Some(timer);
+        let waits = lock(&self.room).delayed.get_mut(&number).map(note).is_some();
+        if !waits {
+            // Due already, or taken out by whoever closed the stage.
+            engine.scheduler().cancel(timer);
+        }
         if self.attendance.has(CLOSED) {
             // Whoever closed it may have looked before we came.
             self.settle_closed(engine);
@@ -48,8 +55,8 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     fn retry_is_due(self: &Arc<Self>, number: u64) {
-        let envelope = lock(&self.room).delayed.remove(&number);
-        if let Some(envelope) = envelope {
+        let delayed = lock(&self.room).delayed.remove(&number);
+        if let Some(Delayed { envelope, .. }) = delayed {
             self.enter_without_source(&*self.engine, envelope);
         }
     }

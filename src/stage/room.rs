@@ -6,12 +6,14 @@
 //!    room and *closed*.
 //! 2. Whoever frees a slot reads the word after the pop; if a bit is set it places the oldest
 //!    hops itself, in order, and then lets go of the permits they held.
-//! 3. When the line of hops is empty its bit is cleared, and publishers are woken, one per slot.
+//! 3. When the line of hops is empty its bit is cleared, and a publisher is woken: per freed slot
+//!    where calls are slow; where they are fast once the ring is half empty, since a wake-up costs
+//!    as much as hundreds of hops, or when many slots were taken by others meanwhile.
 //! 4. A waiter that leaves otherwise (time-out, closing) passes the turn on.
 //!
 //! Bounds: a hop in line holds a permit of the stage it left, so there are at most as many as the
-//! upstream permits allow, times what one attempt yields; blocked publishers are threads or tasks
-//! of the embedder.
+//! upstream permits allow, times what one turn's batch and its emits yield; blocked publishers are
+//! threads or tasks of the embedder.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -20,6 +22,7 @@ use std::task::Waker;
 
 use crate::coord::parker::Parker;
 use crate::coord::ticket::{Scheduler, Task, Ticket};
+use crate::coord::timers::TimerId;
 use crate::envelope::Envelope;
 
 /// The permit of the stage a waiting envelope comes from. When the last envelope that holds it is
@@ -83,16 +86,21 @@ pub(crate) struct WaitingPublisher {
     pub(crate) wake: Wake,
 }
 
+/// A failed envelope during its pause.
+pub(crate) struct Delayed<P> {
+    pub(crate) envelope: Envelope<P>,
+    /// The end of the pause, as soon as it is set.
+    pub(crate) timer: Option<TimerId>,
+}
+
 /// The two lines of one stage.
 pub(crate) struct Room<P> {
     pub(crate) hops: VecDeque<WaitingHop<P>>,
     pub(crate) publishers: VecDeque<WaitingPublisher>,
     /// Failed envelopes during their pause.
-    pub(crate) delayed: BTreeMap<u64, Envelope<P>>,
+    pub(crate) delayed: BTreeMap<u64, Delayed<P>>,
     /// Numbers given to publishers and delayed envelopes.
     pub(crate) numbers: u64,
-    /// Hops placed so far: the line moves whenever something leaves the ring.
-    pub(crate) placed: u64,
     /// When the stage was last resumed, in monotonic nanoseconds.
     pub(crate) resumed_at: u64,
     /// Whether the time-out of the line is set.
@@ -106,7 +114,6 @@ impl<P> Room<P> {
             publishers: VecDeque::new(),
             delayed: BTreeMap::new(),
             numbers: 0,
-            placed: 0,
             resumed_at: 0,
             watched: false,
         }
@@ -117,6 +124,20 @@ impl<P> Room<P> {
         self.numbers += 1;
         self.publishers.push_back(WaitingPublisher { number: self.numbers, wake });
         self.numbers
+    }
+
+    /// Puts a publisher where it was in line; returns how it was to be woken if it is there yet.
+    pub(crate) fn rejoin(&mut self, number: u64, wake: Wake) -> Option<Wake> {
+        let place = self.publishers.partition_point(|other| other.number < number);
+        match self.publishers.get_mut(place) {
+            Some(publisher) if publisher.number == number => {
+                Some(std::mem::replace(&mut publisher.wake, wake))
+            }
+            _ => {
+                self.publishers.insert(place, WaitingPublisher { number, wake });
+                None
+            }
+        }
     }
 
     /// Takes a publisher out; `None` when it was woken already.

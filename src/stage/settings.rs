@@ -11,7 +11,8 @@ pub enum OnFull {
     /// Refuse at once with `Full`.
     Reject,
     /// `publish` waits up to this long for room, then refuses with `Full`. `try_publish` does
-    /// not wait.
+    /// not wait; nor does a publish from a handler or callback, or on a pool without threads, where
+    /// only its caller could make room.
     Block(Duration),
     /// The new envelope is the one given up: refused like `Reject`, counted as refused.
     DropNewest,
@@ -37,7 +38,7 @@ pub enum Level {
 #[non_exhaustive]
 pub enum Retry {
     /// At once, in its place: nothing overtakes it, so a stage with one permit stays first in,
-    /// first out.
+    /// first out. In a batch handler the others of its batch that succeeded go on before it.
     InPlace,
     /// After a pause, off the ring: `first` doubles with each failure up to `max`, and is then
     /// spread by up to `jitter` (0 to 1) of itself in both directions. Others overtake it.
@@ -80,11 +81,15 @@ pub struct StageSettings {
     pub attempts: u16,
     /// Where it waits between attempts. Default: `InPlace`.
     pub retry: Retry,
-    /// The stage to which envelopes given up here go, instead of the bus's dead letters. It must
-    /// not be the stage itself. Default: none.
+    /// The stage to which envelopes go that its handler failed, or whose next hop names no stage,
+    /// instead of the bus's dead letters. Those at the hop limit, and those that this stage did
+    /// not take in or handle (`NextStageFull`, `NoConsumer`, `StageClosed`), are dead letters
+    /// anyway. It must not be the stage itself. Default: none.
     pub dead_letter: Option<String>,
-    /// How long a hop into this stage waits for room while nothing leaves it. 1 ms to 1 day;
-    /// default 5 seconds.
+    /// How long a hop into this stage waits for room while no attempt is begun here: longer than
+    /// the longest call of its handler, and than any pause of a stage that it leads to, since its
+    /// permits wait where the next stage is paused and full. By it a circle of full stages ends.
+    /// Where attempts go on it is counted anew. 1 ms to 1 day; default 30 seconds.
     pub hop_timeout: Duration,
     /// How long an envelope published here without a time to live of its own may live, its later
     /// stages included: where it is not handled in time it expires. Default: no limit.
@@ -104,7 +109,7 @@ impl Default for StageSettings {
             attempts: 1,
             retry: Retry::InPlace,
             dead_letter: None,
-            hop_timeout: Duration::from_secs(5),
+            hop_timeout: Duration::from_secs(30),
             expiry: None,
             emits: 1024,
         }

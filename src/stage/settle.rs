@@ -10,10 +10,13 @@ use std::sync::Arc;
 use super::Stage;
 use super::context::{Batch, Change, Context};
 use super::engine::collect;
-use super::handler::{Failure, Kind, guarded};
+use super::handler::{Batched, Each, Failure, guarded};
 use super::settings::Retry;
 use super::turn::Turn;
 use crate::envelope::{Cause, Envelope, Route, Settled};
+
+/// Emits of one attempt whose buffer is kept for the next.
+const USUAL_EMITS: usize = 64;
 
 /// Why an attempt failed.
 #[derive(Clone)]
@@ -64,10 +67,12 @@ fn flatten(outcome: Result<Result<(), Failure>, String>) -> Outcome {
 impl<P: Send + 'static> Turn<'_, P> {
     /// Calls the handler once.
     #[inline]
-    pub(super) fn attempt(&mut self, stage: &Stage<P>, envelope: &mut Envelope<P>) -> Outcome {
-        let Some(Kind::Each(handle)) = stage.handler.get().map(|handler| &handler.0) else {
-            return Ok(());
-        };
+    pub(super) fn attempt(
+        &mut self,
+        stage: &Stage<P>,
+        handle: &Each<P>,
+        envelope: &mut Envelope<P>,
+    ) -> Outcome {
         let timed = envelope.is_metered() || stage.meters.is_doubtful();
         let start = if timed { self.start_timing(stage, envelope) } else { 0 };
         let mut context = Context {
@@ -83,10 +88,12 @@ impl<P: Send + 'static> Turn<'_, P> {
         flatten(outcome)
     }
 
-    pub(super) fn attempt_batch(&mut self, stage: &Stage<P>, batch: &mut [Envelope<P>]) -> Outcome {
-        let Some(Kind::Batch(handle)) = stage.handler.get().map(|handler| &handler.0) else {
-            return Ok(());
-        };
+    pub(super) fn attempt_batch(
+        &mut self,
+        stage: &Stage<P>,
+        handle: &Batched<P>,
+        batch: &mut [Envelope<P>],
+    ) -> Outcome {
         let mut start = 0;
         for envelope in batch.iter_mut().filter(|envelope| envelope.is_metered()) {
             start = self.start_timing(stage, envelope);
@@ -95,9 +102,10 @@ impl<P: Send + 'static> Turn<'_, P> {
         if timed && start == 0 {
             start = self.engine.clock().monotonic_ns();
         }
+        // No more pages than envelopes: what is written beyond would be a later batch's.
         let mut whole = Batch {
+            notebooks: &mut self.scratch.notebooks[..batch.len()],
             envelopes: &mut *batch,
-            notebooks: &mut self.scratch.notebooks,
             stage: &stage.name,
             emits_max: stage.settings.emits,
         };
@@ -196,6 +204,7 @@ impl<P: Send + 'static> Turn<'_, P> {
         if matches!(stage.settings.retry, Retry::InPlace) || stage.has_many_delayed() {
             return Verdict::Retry;
         }
+        meters.put_aside.add(1);
         meters.hot.left.add_as(stage.is_alone(), 1);
         Verdict::Delay
     }
@@ -282,6 +291,8 @@ impl<P: Send + 'static> Turn<'_, P> {
             self.engine.accept_emit(self.desk, envelope, ordinal, &mut emit);
             self.send_emit(envelope.current(), emit);
         }
+        // A buffer for many is not kept for good, as there are many pages and scratches.
+        emits.shrink_to(USUAL_EMITS);
         self.scratch.notebooks[notebook].emits = emits;
     }
 

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use super::Stage;
 use super::context::Notebook;
 use super::engine::{Engine, Scratch};
-use super::handler::Kind;
+use super::handler::{Batched, Each, Handler, Kind, guarded};
 use super::queue::{Block, Slot};
 use super::room::Hold;
 use super::settle::{Failed, Verdict};
-use crate::coord::attendance::{CLOSED, HOPS_WAIT, PAUSED, SLOW};
+use crate::coord::attendance::{CLOSED, HOPS_WAIT, NO_CONSUMER, PAUSED, SLOW};
 use crate::coord::ticket::{Desk, Task, Ticket, Turned};
 use crate::envelope::{Envelope, Route, Settled};
 
@@ -65,6 +65,7 @@ pub(crate) fn caller_runs<P: Send + 'static>(
     let mut scratch = engine.scratch();
     let mut turn = Turn::new(engine, desk, &mut scratch, stage.settings.batch);
     let outcome = if turn.take_idle(stage) {
+        turn.begin_outside(stage);
         turn.scratch.hand.push_back(envelope);
         let end = turn.run(stage);
         if matches!(end, End::Held(_)) {
@@ -83,6 +84,14 @@ fn give_back<P: Send + 'static>(stage: &Arc<Stage<P>>, desk: &Desk<'_>) {
     let ticket = Ticket::new(Arc::clone(stage) as Arc<dyn Task>);
     if let Some(ticket) = Arc::clone(stage).release(ticket) {
         desk.scheduler.post(ticket);
+    }
+    end_outside(stage, desk);
+}
+
+/// The permit of a thread that is no worker is given up: see [`Turn::begin_outside`].
+fn end_outside<P: Send + 'static>(stage: &Stage<P>, desk: &Desk<'_>) {
+    if !desk.is_worker() {
+        stage.hold_ended();
     }
 }
 
@@ -127,12 +136,16 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             self.leave(&current, first_is_held);
             first_is_held = false;
             current = next;
+            self.begin_outside(&current);
             self.drain(&current);
         }
         let held = self.hold.take().is_none();
-        if !held && !current.is_alone() {
-            // Our permit waits with hops: another one serves what is left here.
-            current.look(self.desk.scheduler);
+        if !held {
+            if !current.is_alone() {
+                // Our permit waits with hops: another one serves what is left here.
+                current.look(self.desk.scheduler);
+            }
+            end_outside(&current, self.desk);
         }
         if first_is_held && held {
             return End::Held(self.taken);
@@ -141,6 +154,16 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             give_back(&current, self.desk);
         }
         End::Given(self.taken)
+    }
+
+    /// A permit of a stage with several was taken by a thread that is no worker: nobody watches
+    /// over that, so while it is out publishers ask for another permit, and so do we for what came
+    /// before they knew.
+    fn begin_outside(&self, stage: &Arc<Stage<P>>) {
+        if !self.desk.is_worker() && !stage.is_alone() {
+            stage.count_held();
+            stage.look(self.desk.scheduler);
+        }
     }
 
     /// Gives up the permit of a stage before another is run on: that of the stage the turn began
@@ -157,23 +180,13 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
 
     /// Takes envelopes of one stage, from the hand first, and handles them.
     fn drain(&mut self, stage: &Arc<Stage<P>>) {
-        let Some(handler) = stage.handler.get() else {
-            return;
-        };
-        if !stage.is_alone() {
-            let task = Arc::clone(stage) as Arc<dyn Task>;
-            self.desk.scheduler.working_on(self.desk.worker, task);
+        let handler = stage.handler.load();
+        if let Some(handler) = &*handler {
+            self.handle(stage, handler);
         }
-        let fast = stage.meters.is_fast();
-        if !fast && !stage.is_alone() && !stage.attendance.has(SLOW) {
-            stage.attendance.set(SLOW);
-        }
-        match &handler.0 {
-            Kind::Each(_) => self.drain_each(stage, fast),
-            Kind::Batch(_) => self.drain_batch(stage, fast),
-        }
-        if stage.meters.is_fast() && !stage.is_alone() && stage.attendance.has(SLOW) {
-            stage.note_fast();
+        // Of a stage that was closed meanwhile it may be the last: foreign code to drop.
+        if guarded(|| drop(handler)).is_err() {
+            self.engine.count_panic();
         }
         let mut hand = std::mem::take(&mut self.scratch.hand);
         stage.queue.stash(&mut hand);
@@ -184,14 +197,32 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         }
     }
 
-    fn drain_each(&mut self, stage: &Arc<Stage<P>>, fast: bool) {
+    fn handle(&mut self, stage: &Arc<Stage<P>>, handler: &Handler<P>) {
+        if !stage.is_alone() {
+            let stage = Arc::downgrade(stage);
+            self.desk.scheduler.working_on(self.desk.worker, stage);
+        }
+        let fast = stage.meters.is_fast();
+        if !fast && !stage.is_alone() && !stage.attendance.has(SLOW) {
+            stage.attendance.set(SLOW);
+        }
+        match &handler.0 {
+            Kind::Each(handle) => self.drain_each(stage, handle, fast),
+            Kind::Batch(handle) => self.drain_batch(stage, handle, fast),
+        }
+        if stage.meters.is_fast() && !stage.is_alone() && stage.attendance.has(SLOW) {
+            stage.note_fast();
+        }
+    }
+
+    fn drain_each(&mut self, stage: &Arc<Stage<P>>, handle: &Each<P>, fast: bool) {
         let keeps_block = fast && stage.is_alone();
         while self.budget > 0 && self.hold.is_none() && !stage.attendance.has(PAUSED) {
             if let Some(envelope) = self.scratch.hand.pop_front() {
                 if !keeps_block {
                     stage.queue.stash(&mut self.scratch.hand);
                 }
-                self.one(stage, envelope, fast);
+                self.one(stage, handle, envelope, fast);
                 continue;
             }
             if self.only_hand {
@@ -201,7 +232,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
                 None => return,
                 Some(Slot::One(envelope)) => {
                     stage.after_pop(self.engine);
-                    self.one(stage, envelope, fast);
+                    self.one(stage, handle, envelope, fast);
                 }
                 Some(Slot::Block(block)) => self.open(stage, block),
             }
@@ -217,7 +248,13 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
 
     /// Handles one envelope, up to its settlement.
     #[inline(never)]
-    fn one(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, fast: bool) {
+    fn one(
+        &mut self,
+        stage: &Arc<Stage<P>>,
+        handle: &Each<P>,
+        mut envelope: Envelope<P>,
+        fast: bool,
+    ) {
         if !fast {
             self.pass_on_now(stage);
             if stage.attendance.has(PAUSED | CLOSED) {
@@ -236,7 +273,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         }
         loop {
             self.budget -= 1;
-            let outcome = self.attempt(stage, &mut envelope);
+            let outcome = self.attempt(stage, handle, &mut envelope);
             match self.conclude(stage, &mut envelope, 0, outcome) {
                 Verdict::Retry if self.budget > 0 => {}
                 Verdict::Retry => return self.put_back(stage, envelope),
@@ -275,7 +312,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         self.scratch.hand.push_front(envelope);
     }
 
-    fn drain_batch(&mut self, stage: &Arc<Stage<P>>, fast: bool) {
+    fn drain_batch(&mut self, stage: &Arc<Stage<P>>, handle: &Batched<P>, fast: bool) {
         while self.budget > 0 && self.hold.is_none() && !stage.attendance.has(PAUSED) {
             let mut batch = self.take_batch(stage);
             let count = batch.len();
@@ -287,7 +324,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
             if !fast {
                 self.call_for_help(stage);
             }
-            let outcome = self.attempt_batch(stage, &mut batch);
+            let outcome = self.attempt_batch(stage, handle, &mut batch);
             let mut again = Block::new();
             for (index, mut envelope) in batch.drain(..).enumerate() {
                 let result = match (&outcome, self.scratch.notebooks[index].failure.take()) {
@@ -401,8 +438,7 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
     /// permit becomes a ticket.
     fn take_idle(&mut self, target: &Arc<Stage<P>>) -> bool {
         let attendance = &target.attendance;
-        if target.handler.get().is_none()
-            || attendance.has(PAUSED | CLOSED | HOPS_WAIT)
+        if attendance.has(PAUSED | CLOSED | HOPS_WAIT | NO_CONSUMER)
             || !target.queue.is_empty()
             || !attendance.try_take()
         {

@@ -70,7 +70,7 @@ impl<P: Cargo> World<P> {
             let words = format!("{:?} {:?} {:?}", envelope.slip(), letter.info(), envelope.cause());
             ((envelope.id(), envelope.redrives()), words)
         };
-        dead.letters.iter().map(describe).collect()
+        dead.iter().map(|(_, letter)| describe(letter)).collect()
     }
 
     fn take_out_a_letter(&self) {

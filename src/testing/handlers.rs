@@ -280,11 +280,10 @@ impl<P: Cargo> World<P> {
                 }
                 _ => {
                     let (uid, envelope) = self.fresh(self.random.one_in(8));
-                    // A refused one is dropped, which may panic: that is ours.
-                    let emitted =
-                        catch_unwind(AssertUnwindSafe(|| context.emit_envelope(envelope)));
-                    if matches!(emitted, Ok(Ok(()))) {
-                        emits.push(uid);
+                    match context.emit_envelope(envelope) {
+                        Ok(()) => emits.push(uid),
+                        // A refused one is dropped here, which may panic: that is ours.
+                        Err(refused) => drop(catch_unwind(AssertUnwindSafe(|| drop(refused)))),
                     }
                 }
             }

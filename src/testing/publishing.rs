@@ -232,16 +232,17 @@ impl<P: Cargo> World<P> {
         let uids: Vec<_> = batch.iter().map(|envelope| envelope.payload().label().uid).collect();
         let hops: Vec<Vec<_>> =
             batch.iter().map(|envelope| envelope.slip().routes().collect()).collect();
+        let mut batch = batch.into_iter();
         let answer = self.entering(&numbers, || {
             if self.random.one_in(2) {
-                bus.publish_batch(batch)
+                bus.publish_batch(&mut batch)
             } else {
-                self.with_publisher(bus, |publisher| publisher.publish_batch(batch))
+                self.with_publisher(bus, |publisher| publisher.publish_batch(&mut batch))
             }
         });
         let (accepted, rest) = match answer {
             Ok(accepted) => (accepted, Vec::new()),
-            Err(error) => (error.accepted, error.rest),
+            Err(error) => (error.accepted, error.rest.into_iter().chain(batch).collect()),
         };
         if accepted + rest.len() != uids.len() {
             let words = format!("{accepted} accepted and {} of {} back", rest.len(), uids.len());

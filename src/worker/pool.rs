@@ -11,12 +11,16 @@ use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
-use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, try_lock, yield_now};
+use crate::sync::{
+    JoinHandle, Mutex, SMALL, has_ended, is_current, lock, spawn_thread, try_lock, yield_now,
+};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
 /// How long a worker yields before it parks: about the price of a wake-up.
 const YIELD_NS: u64 = 50_000;
+/// The most polls before it parks, should the clock stand still.
+const ROUNDS: u32 = 4096;
 /// How often a stopping pool looks whether its workers have left.
 const LOOK: Duration = Duration::from_micros(500);
 /// A worker inside the same turn for this long is not waited for.
@@ -84,8 +88,10 @@ impl Pool {
     }
 
     /// One turn on the caller's thread, for a pool without threads: runs what is due, then one
-    /// batch of one stage. Returns how many envelopes it took up; zero means that nothing waits.
-    /// On a pool with threads, or from inside a handler, it does nothing and returns zero.
+    /// batch of one stage. Returns how many envelopes it took up; zero means that nothing could be
+    /// taken up now: nothing waits, or only for a time, a resume or room elsewhere. On a pool with
+    /// threads, from inside a handler or callback, or while another thread is inside this call, it
+    /// does nothing and returns zero.
     pub fn turn(&self) -> usize {
         let Some(caller) = &self.caller else {
             return 0;
@@ -124,11 +130,11 @@ impl Pool {
 
 impl Drop for Pool {
     /// Stops the workers after their current turn and waits for them: but not for one that stands
-    /// still inside a handler, nor on a worker that drops its own pool.
+    /// still inside a handler, nor for itself on a worker that drops its own pool.
     fn drop(&mut self) {
         self.shared.stop();
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {
-            if !is_in_turn() && leaves(&thread, seat) {
+            if !is_in_turn() && !is_current(&thread) && leaves(&thread, seat) {
                 // A worker's panic was printed by the panic hook; there is nobody to pass it to.
                 let _ = thread.join();
             }
@@ -225,7 +231,7 @@ impl Lull {
         if idle == Idle::Yield {
             return false;
         }
-        if SMALL {
+        if self.rounds > ROUNDS {
             return false;
         }
         let now = shared.clock.monotonic_ns();

@@ -4,16 +4,18 @@
 //! cannot fail.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::settings::{PoolError, PoolSettings};
 use crate::clock::Clock;
 use crate::coord::sleep::Sleep;
 use crate::coord::ticket::{Scheduler, Task, Ticket};
-use crate::coord::timers::Timers;
+use crate::coord::timers::{TimerId, Timers};
 use crate::metrics::WorkerSnapshot;
 use crate::metrics::counter::Counter;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, lock};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, lock, pause_point,
+};
 
 /// One worker's place.
 pub(crate) struct Seat {
@@ -22,7 +24,7 @@ pub(crate) struct Seat {
     /// read by others to see whether it stands still.
     pub(crate) turns: CachePadded<AtomicU64>,
     /// The stage with several permits the worker went into last.
-    pub(crate) working_on: Mutex<Option<Arc<dyn Task>>>,
+    pub(crate) working_on: Mutex<Option<Weak<dyn Task>>>,
     pub(crate) counts: SeatCounts,
 }
 
@@ -122,7 +124,6 @@ impl Shared {
     pub(crate) fn forget_tickets(&self) {
         for seat in &self.seats {
             while seat.queue.pop().is_some() {}
-            drop(lock(&seat.working_on).take());
         }
     }
 
@@ -155,7 +156,9 @@ impl Shared {
 impl Scheduler for Shared {
     fn post(&self, ticket: Ticket) {
         let home = ticket.task().home() % self.seats.len();
+        pause_point();
         self.push(home, ticket);
+        pause_point();
         self.sleep.wake(home);
     }
 
@@ -181,22 +184,24 @@ impl Scheduler for Shared {
         self.reserved.fetch_sub(permits, Ordering::Relaxed);
     }
 
-    fn working_on(&self, worker: usize, task: Arc<dyn Task>) {
-        let Some(seat) = self.seats.get(worker) else {
-            return;
-        };
-        let mut place = lock(&seat.working_on);
-        let before = place.replace(task);
-        drop(place);
-        drop(before);
+    fn working_on(&self, worker: usize, task: Weak<dyn Task>) {
+        if let Some(seat) = self.seats.get(worker) {
+            // No more than a view: a stage that is closed ends without us.
+            *lock(&seat.working_on) = Some(task);
+        }
     }
 
-    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) {
-        self.timers.add(deadline, action);
+    fn at(&self, deadline: u64, action: Box<dyn FnOnce() + Send>) -> TimerId {
+        let timer = self.timers.add(deadline, action);
         if self.timers.next() == deadline {
             // Whoever waits for a later deadline must look again.
             self.sleep.wake(self.sleep.sentinel().unwrap_or(usize::MAX));
         }
+        timer
+    }
+
+    fn cancel(&self, timer: TimerId) {
+        self.timers.cancel(timer);
     }
 }
 

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use super::shared::Shared;
 use crate::coord::on_worker::InTurn;
-use crate::coord::ticket::{Desk, Task, Ticket, Turned};
+use crate::coord::ticket::{Desk, Ticket, Turned};
 use crate::coord::timers::NEVER;
-use crate::sync::{Ordering, SMALL, lock};
+use crate::sync::{Ordering, SMALL, lock, pause_point};
 
 /// How long the sentinel waits before it looks for a worker that stands still.
 pub const SENTINEL_NS: u64 = 10_000_000;
@@ -51,6 +51,9 @@ pub struct Worker {
     shared: Arc<Shared>,
     index: usize,
     is_sentinel: bool,
+    /// Whether it left the sentinel's post by itself, or took what waited behind another worker: it
+    /// appoints the next sentinel before it may get stuck.
+    owes_watch: bool,
     /// Steps taken, wrapping.
     steps: u32,
     /// When it looks after the others next, in monotonic nanoseconds.
@@ -62,7 +65,7 @@ pub struct Worker {
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
         let seen = vec![0; shared.seats.len()];
-        Self { shared, index, is_sentinel: false, steps: 0, next_look: 0, seen }
+        Self { shared, index, is_sentinel: false, owes_watch: false, steps: 0, next_look: 0, seen }
     }
 
     /// Tickets in the own queue.
@@ -103,28 +106,42 @@ impl Worker {
     }
 
     /// Runs the actions that are due.
-    fn run_due(&self) {
+    fn run_due(&mut self) {
         if self.shared.timers.next() == NEVER {
             return;
         }
         let now = self.shared.clock.monotonic_ns();
-        let turns = &self.shared.seats[self.index].turns;
         while let Some(action) = self.shared.timers.pop_due(now) {
-            // Like a turn: it may call foreign code and get stuck there.
-            // ORDERING: SeqCst on both, pairs with `Seat::is_in_turn`.
-            turns.fetch_add(1, Ordering::SeqCst);
-            let inside = InTurn::begin();
-            action();
-            drop(inside);
-            turns.fetch_add(1, Ordering::SeqCst);
+            self.as_turn(action);
+        }
+    }
+
+    /// Does something that may call foreign code and get stuck there, like a turn.
+    fn as_turn(&mut self, body: impl FnOnce()) {
+        self.hand_over();
+        let turns = &self.shared.seats[self.index].turns;
+        // ORDERING: SeqCst on both, pairs with `Seat::is_in_turn`.
+        turns.fetch_add(1, Ordering::SeqCst);
+        let inside = InTurn::begin();
+        body();
+        drop(inside);
+        turns.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Appoints the next sentinel, if that was left to this worker.
+    fn hand_over(&mut self) {
+        if std::mem::take(&mut self.owes_watch) && self.shared.sleep.sentinel().is_none() {
+            self.shared.sleep.wake(usize::MAX);
         }
     }
 
     fn run(&mut self, ticket: Ticket) -> Step {
+        self.hand_over();
         let shared = &*self.shared;
         let seat = &shared.seats[self.index];
         // ORDERING: SeqCst, pairs with `Seat::is_in_turn`.
         seat.turns.fetch_add(1, Ordering::SeqCst);
+        pause_point();
         let desk = Desk { worker: self.index, scheduler: shared };
         let inside = InTurn::begin();
         let others_may_help = ticket.task().is_shared();
@@ -179,16 +196,11 @@ impl Worker {
     pub fn settle_down(&mut self) -> Rest {
         let shared = Arc::clone(&self.shared);
         let queue = &shared.seats[self.index].queue;
-        for _ in 0..queue.len() {
-            let Some(ticket) = queue.pop() else {
-                break;
-            };
-            let task = Arc::clone(ticket.task());
-            if let Some(ticket) = task.release(ticket) {
-                shared.push(self.index, ticket);
-            }
+        if !queue.is_empty() {
+            // Of a closed stage it may be the last view: foreign code to drop.
+            let index = self.index;
+            self.as_turn(|| release_all(&shared, index));
         }
-        drop(lock(&shared.seats[self.index].working_on).take());
         if !queue.is_empty() {
             return Rest::Work;
         }
@@ -216,18 +228,33 @@ impl Worker {
 
     /// Takes the sentinel's post if it is vacant and needed; how long to wait then.
     fn watch(&mut self) -> Option<Duration> {
-        let shared = &*self.shared;
-        if !shared.sleep.try_become_sentinel(self.index) {
-            return None;
+        self.owes_watch = false;
+        let (sleep, workers) = (&self.shared.sleep, self.shared.seats.len());
+        while sleep.try_become_sentinel(self.index) {
+            let wait = self.time_to_watch();
+            pause_point();
+            if wait.is_some() {
+                self.is_sentinel = true;
+                return wait;
+            }
+            sleep.resign_sentinel();
+            // Who was woken since our reading may have found the post taken.
+            if sleep.are_parked(workers) {
+                break;
+            }
         }
+        None
+    }
+
+    /// How long the sentinel waits; `None` when there is nothing to wait for.
+    fn time_to_watch(&self) -> Option<Duration> {
+        let shared = &*self.shared;
         // Read only now: whoever sets an earlier timer after this finds the post taken, wakes us.
         let all_parked = shared.sleep.parked() as usize == shared.seats.len();
         let next = shared.timers.next();
         if all_parked && next == NEVER {
-            shared.sleep.resign_sentinel();
             return None;
         }
-        self.is_sentinel = true;
         let until_next = next.saturating_sub(shared.clock.monotonic_ns());
         let wait = if all_parked { until_next } else { until_next.min(SENTINEL_NS) };
         Some(Duration::from_nanos(wait.max(1)))
@@ -248,11 +275,9 @@ impl Worker {
             // It may have work now: the next one keeps watch.
             self.shared.sleep.wake(usize::MAX);
         } else {
+            // A sentinel that takes work appoints the next one, wherever it finds it.
+            self.owes_watch = true;
             self.look_after_others();
-            if self.tickets() > 0 {
-                // A sentinel that takes work appoints the next one.
-                self.shared.appoint_sentinel();
-            }
         }
     }
 
@@ -268,25 +293,42 @@ impl Worker {
             if index == self.index || !stands_still {
                 continue;
             }
-            let task: Option<Arc<dyn Task>> = lock(&seat.working_on).clone();
-            if let Some(task) = task {
-                task.rescue(&*shared);
+            let task = lock(&seat.working_on).clone();
+            if let Some(task) = task.and_then(|task| task.upgrade()) {
+                self.as_turn(|| task.rescue(&*shared));
             }
             while let Some(ticket) = seat.queue.pop() {
                 seat_steal(&shared, self.index, ticket);
+                self.owes_watch = true;
             }
         }
     }
 
     /// Lets go of all tickets: the pool has stopped.
     pub fn leave(&mut self) {
-        while self.shared.seats[self.index].queue.pop().is_some() {}
+        let shared = Arc::clone(&self.shared);
+        let index = self.index;
+        self.as_turn(|| while shared.seats[index].queue.pop().is_some() {});
     }
 
     /// Parks as told by [`settle_down`](Self::settle_down).
     pub fn park(&mut self, timeout: Option<Duration>) {
         let woken = self.shared.sleep.park(self.index, timeout);
         self.rise(woken);
+    }
+}
+
+/// Puts the tickets of a worker's queue through the release function, each once.
+fn release_all(shared: &Shared, worker: usize) {
+    let queue = &shared.seats[worker].queue;
+    for _ in 0..queue.len() {
+        let Some(ticket) = queue.pop() else {
+            return;
+        };
+        let task = Arc::clone(ticket.task());
+        if let Some(ticket) = task.release(ticket) {
+            shared.push(worker, ticket);
+        }
     }
 }
 

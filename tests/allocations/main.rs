@@ -136,8 +136,9 @@ fn nothing_is_allocated_per_envelope_in_steady_state() {
             prepared(bus, |publisher, slip| {
                 for first in (before..before + COUNT).step_by(50) {
                     pace(first, WINDOW - 50);
-                    let batch = (first..first + 50).map(|n| Envelope::new([n; 8], slip.clone()));
-                    publisher.publish_batch(batch).expect("there is room");
+                    let envelope = |n| Envelope::new([n; 8], slip.clone());
+                    let mut batch = (first..first + 50).map(envelope);
+                    publisher.publish_batch(&mut batch).expect("there is room");
                 }
             });
         });

@@ -7,10 +7,10 @@ use waystage::clock::{Clock, ManualClock, SystemClock};
 use waystage::metrics::{Quantiles, WorkerSnapshot};
 use waystage::{
     Batch, BatchError, Bus, BusError, BusSettings, Cause, Completion, Conservation, Context,
-    DeadLetter, DeadLetterInfo, EmitError, Envelope, EnvelopeId, Failure, Handle, Handler, Idle,
-    Leftover, Level, Lifecycle, OnFull, Pin, Pool, PoolError, PoolSettings, PublishError,
-    PublishFuture, Publisher, Redrive, Redriven, Refused, Retry, Route, SettingError, Settled,
-    ShutdownReport, Slip, SlipError, Snapshot, StageSettings, StageSnapshot, WaitError,
+    DeadLetter, DeadLetterInfo, EmitError, EmitRefused, Envelope, EnvelopeId, Failure, Handle,
+    Handler, Idle, Leftover, Level, Lifecycle, OnFull, Pin, Pool, PoolError, PoolSettings,
+    PublishError, PublishFuture, Publisher, Redrive, Redriven, Refused, Retry, Route, SettingError,
+    Settled, ShutdownReport, Slip, SlipError, Snapshot, StageSettings, StageSnapshot, WaitError,
 };
 
 use crate::support::{room_for, run, to, virtual_time};
@@ -20,7 +20,7 @@ type SendOnly = std::cell::Cell<u64>;
 
 fn shared<T: Send + Sync + Debug>() {}
 fn sent<T: Send + Debug>() {}
-fn an_error<T: Error + Send + 'static>() {}
+fn an_error<T: Error + Send + Sync + 'static>() {}
 
 #[test]
 fn what_threads_share_is_send_and_sync_for_any_payload_that_is_send() {
@@ -54,13 +54,25 @@ fn errors_are_errors_and_travel() {
     an_error::<PoolError>();
     an_error::<SettingError>();
     an_error::<SlipError>();
-    an_error::<EmitError>();
+    an_error::<EmitError<u64>>();
+    an_error::<EmitRefused>();
     an_error::<WaitError>();
     an_error::<Refused>();
     an_error::<Cause>();
     an_error::<PublishError<u64>>();
     an_error::<BatchError<u64>>();
     assert!(size_of::<PublishError<[u64; 64]>>() <= 48, "a refused envelope is boxed");
+}
+
+#[test]
+fn a_refused_publish_travels_with_any_other_error() {
+    fn publish(bus: &Bus<u64>) -> Result<usize, Box<dyn Error + Send + Sync>> {
+        bus.publish(to(bus, 1, &["a"]).on_settled(|_, _| ()))?;
+        Ok(bus.publish_batch(&mut std::iter::once(to(bus, 2, &["a"])))?)
+    }
+    let (bus, _clock) = virtual_time::<u64>();
+    let words = publish(&bus).unwrap_err().to_string();
+    assert_eq!(words, "publish to `a` refused: no open stage of that name");
 }
 
 #[test]

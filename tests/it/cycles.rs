@@ -1,6 +1,9 @@
 //! Full stages that route into each other: a hop never obeys `OnFull`, it waits with the permit of
 //! the stage it left, and a cycle of waits ends by the hop time-out. In virtual time.
 
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use waystage::clock::ManualClock;
@@ -104,6 +107,39 @@ fn p03_two_full_stages_still_let_others_work() {
 }
 
 #[test]
+fn a_circle_with_a_short_time_out_ends_before_publishers_that_wait_there_give_up() {
+    let brief = Duration::from_secs(1);
+    let (bus, clock) = virtual_time::<u64>();
+    let OnFull::Block(limit) = StageSettings::default().on_full else {
+        panic!("a publisher waits by default");
+    };
+    let settings = StageSettings { hop_timeout: brief, ..room_for(2) };
+    bus.add_batch_stage("a", settings.clone(), |_| Ok(())).unwrap();
+    bus.add_stage("b", StageSettings { batch: 1, ..settings }, |_| Ok(())).unwrap();
+    let publish = |hops: &[&str]| bus.publish(to(&bus, 0, hops)).unwrap();
+    for hops in [["a", "b"], ["a", "b"], ["b", "a"], ["b", "a"]] {
+        publish(&hops);
+    }
+    // Two of `a` wait for `b`; then one of `b` for `a`, and one of the two is still in line.
+    assert_eq!(bus.turn(), 2);
+    publish(&["a"]);
+    publish(&["a"]);
+    run(&bus);
+    assert_eq!([meters(&bus, "a"), meters(&bus, "b")].map(|stage| stage.hops_waiting), [1, 1]);
+    let mut publisher = pin!(bus.publish_async(to(&bus, 0, &["a"])));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut waited = Duration::ZERO;
+    while publisher.as_mut().poll(&mut context).is_pending() {
+        waited += TIMEOUT;
+        clock.advance(TIMEOUT);
+        run(&bus);
+    }
+    assert!(waited > TIMEOUT, "the circle stood");
+    assert!(waited * 2 <= limit, "it took {waited:?}, a publisher waits for {limit:?}");
+    drained(&bus);
+}
+
+#[test]
 fn a_cycle_under_load_on_real_threads_ends_with_all_accounted_for() {
     let bus = threaded::<u64>(2);
     let settings = StageSettings {
@@ -132,32 +168,75 @@ fn a_cycle_under_load_on_real_threads_ends_with_all_accounted_for() {
     assert!(bus.dead_letters().iter().all(|letter| letter.cause == Cause::NextStageFull));
 }
 
-#[test]
-fn a_hop_waits_its_time_out_and_not_longer() {
+/// `a` leads to `b`, which is stuck: its only permit waits with a hop into `c`, which is paused.
+/// One more waits in `b`, and a third one, of which `ends` is told, stands in line before it.
+fn stuck(ends: &Log<(u64, Settled)>) -> (Bus<u64>, ManualClock) {
     let (bus, clock) = virtual_time::<u64>();
-    let ends = Log::new();
-    bus.add_stage("a", room_for(4), |_| Ok(())).unwrap();
-    bus.add_stage("b", StageSettings { hop_timeout: TIMEOUT, ..room_for(1) }, |_| Ok(())).unwrap();
-    let again = bus.route("b").unwrap();
-    // `b` is full and held by a hop into itself, so nothing leaves it.
-    bus.add_stage("c", StageSettings { hop_timeout: TIMEOUT, ..room_for(1) }, move |context| {
-        context.push(again)?;
-        Ok(())
-    })
-    .unwrap();
-    bus.pause_stage("b").unwrap();
-    bus.publish(to(&bus, 0, &["a", "b"])).unwrap();
-    run(&bus);
-    bus.publish(ends.follow(1, to(&bus, 1, &["a", "b"]))).unwrap();
+    bus.add_stage("a", room_for(8), |_| Ok(())).expect("fine");
+    let narrow = StageSettings { batch: 1, hop_timeout: TIMEOUT, ..room_for(1) };
+    bus.add_stage("b", narrow, |_| Ok(())).expect("fine");
+    bus.add_stage("c", room_for(1), |_| Ok(())).expect("fine");
+    bus.pause_stage("c").expect("it is open");
+    for number in 0..3 {
+        bus.publish(to(&bus, number, &["a", "b", "c"])).expect("there is room");
+        run(&bus);
+    }
+    bus.publish(ends.follow(3, to(&bus, 3, &["a", "b"]))).expect("there is room");
     run(&bus);
     assert_eq!((meters(&bus, "b").depth, meters(&bus, "b").hops_waiting), (1, 1));
+    (bus, clock)
+}
+
+#[test]
+fn a_hop_waits_its_time_out_and_not_longer() {
+    let ends = Log::new();
+    let (bus, clock) = stuck(&ends);
+    let last = Duration::from_nanos(1);
+    clock.advance(TIMEOUT - last);
+    run(&bus);
+    assert_eq!((ends.len(), meters(&bus, "b").hops_waiting), (0, 1), "not yet");
+    clock.advance(last);
+    run(&bus);
+    assert_eq!(ends.take(), [(3, Settled::Dead(Cause::NextStageFull))]);
+    bus.resume_stage("c").unwrap();
+    drained(&bus);
+}
+
+#[test]
+fn a_paused_stage_lets_no_hop_time_out() {
+    let ends = Log::new();
+    let (bus, clock) = stuck(&ends);
+    bus.pause_stage("b").unwrap();
     clock.advance(10 * TIMEOUT);
     run(&bus);
-    assert_eq!(ends.len(), 0, "a paused stage lets nobody time out");
+    assert_eq!(ends.len(), 0);
     bus.resume_stage("b").unwrap();
+    bus.resume_stage("c").unwrap();
     run(&bus);
-    assert_eq!(ends.take(), [(1, Settled::Completed)]);
+    assert_eq!(ends.take(), [(3, Settled::Completed)]);
     drained(&bus);
+}
+
+#[test]
+fn a_slow_stage_that_works_lets_no_hop_time_out() {
+    let (bus, clock) = virtual_time::<u64>();
+    bus.add_stage("a", StageSettings { batch: 4, ..room_for(64) }, |_| Ok(())).unwrap();
+    // A block of four takes five turns, each of twice the time-out; nothing leaves the ring then.
+    let slow = StageSettings { batch: 4, attempts: 5, hop_timeout: TIMEOUT, ..room_for(4) };
+    bus.add_stage("b", slow, move |context| {
+        clock.advance(TIMEOUT / 2);
+        if context.attempts() < 4 { Err(waystage::Failure::new("once more")) } else { Ok(()) }
+    })
+    .unwrap();
+    bus.publish_batch(&mut (0..24).map(|number| to(&bus, number, &["a", "b"]))).unwrap();
+    let (mut waited, mut turns) = (0, 0);
+    while bus.turn() > 0 || bus.conservation().in_flight > 0 {
+        waited = waited.max(meters(&bus, "b").hops_waiting);
+        turns += 1;
+        assert!(turns < 10_000, "something is left behind");
+    }
+    assert!(waited > 0, "the line is what this is about");
+    assert_eq!(drained(&bus).completed, 24, "{:?}", bus.dead_letters());
 }
 
 #[test]

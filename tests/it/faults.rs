@@ -9,22 +9,16 @@ use waystage::{
 };
 
 use crate::support::{
-    Gate, LONG, Log, drained, eventually, meters, room_for, run, settled, threaded, to,
+    Gate, LONG, Log, drained, eventually, gated, meters, room_for, run, settled, threaded, to,
     virtual_time,
 };
 
 #[test]
 fn f1_hop_into_a_full_stage_is_not_lost() {
     let bus = threaded::<u64>(2);
-    let gate = Gate::new();
-    let door = gate.door();
     let ends = Log::new();
     bus.add_stage("a", room_for(64), |_| Ok(())).unwrap();
-    bus.add_stage("b", room_for(1), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "b", room_for(1));
     for number in 0..20 {
         bus.publish(ends.follow(number, to(&bus, number, &["a", "b"]))).unwrap();
     }
@@ -73,13 +67,7 @@ fn f1_hop_into_an_unknown_stage_is_a_dead_letter_that_tells_its_producer() {
 #[test]
 fn f3_shutdown_finishes_itineraries_of_many_hops() {
     let bus = threaded::<u64>(2);
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("a", room_for(64), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(64));
     for name in ["b", "c", "d"] {
         bus.add_stage(name, room_for(2), |_| Ok(())).unwrap();
     }
@@ -105,13 +93,7 @@ fn f3_shutdown_finishes_itineraries_of_many_hops() {
 #[test]
 fn f3_pause_keeps_work_of_many_hops() {
     let bus = threaded::<u64>(2);
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("a", room_for(64), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(64));
     bus.add_stage("b", room_for(2), |_| Ok(())).unwrap();
     for number in 0..20 {
         bus.publish(to(&bus, number, &["a", "b"])).unwrap();
@@ -131,13 +113,7 @@ fn f7_a_stage_keeps_its_permits_over_pause_and_gets_them_anew_when_reopened() {
     let bus = threaded::<u64>(2);
     let settings = StageSettings { permits: 2, ..room_for(8) };
     for round in 0..3 {
-        let gate = Gate::new();
-        let door = gate.door();
-        bus.add_stage("a", settings.clone(), move |_| {
-            door.pass();
-            Ok(())
-        })
-        .unwrap();
+        let gate = gated(&bus, "a", settings.clone());
         bus.pause();
         bus.resume();
         bus.publish(to(&bus, round, &["a"])).unwrap();
@@ -285,14 +261,8 @@ fn f9_a_wait_for_the_bus_inside_a_handler_is_refused() {
 #[test]
 fn f9_shutdown_releases_blocked_publishers() {
     let bus = threaded::<u64>(1);
-    let gate = Gate::new();
-    let door = gate.door();
     let settings = StageSettings { on_full: OnFull::Block(LONG), ..room_for(1) };
-    bus.add_stage("a", settings, move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", settings);
     bus.publish(to(&bus, 0, &["a"])).unwrap();
     gate.await_waiting(1);
     bus.publish(to(&bus, 1, &["a"])).unwrap();
@@ -543,13 +513,7 @@ fn r4_dead_letters_wait_for_room_in_a_full_dead_letter_stage() {
 #[test]
 fn r5_leftovers_are_named_and_undelivered_not_dropped() {
     let bus = threaded::<u64>(1);
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("a", room_for(64), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(64));
     for number in 0..20 {
         bus.publish(to(&bus, number, &["a"])).unwrap();
     }

@@ -14,7 +14,8 @@ use waystage::{
 };
 
 use crate::support::{
-    Gate, LONG, Log, Random, drained, eventually, meters, room_for, run, threaded, to, virtual_time,
+    Gate, LONG, Log, Random, drained, eventually, gated, meters, room_for, run, threaded, to,
+    virtual_time,
 };
 
 /// What can go on when the shutdown comes: blocked publishers, retries in their pause, a batch
@@ -80,9 +81,10 @@ fn shut_down_at_a_random_point(seed: u64) {
     assert_eq!(bus.conservation().accepted, accepted, "seed {seed}");
     drop(bus);
     let mut told: Vec<u64> = ends.take().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(told.len() as u64, accepted, "seed {seed}: one word for each accepted one");
     told.sort_unstable();
     told.dedup();
-    assert_eq!(told.len() as u64, accepted, "seed {seed}: each accepted one was told once");
+    assert_eq!(told.len() as u64, accepted, "seed {seed}: nobody is told twice");
 }
 
 #[test]
@@ -126,18 +128,12 @@ fn a12_shutdown_during_a_retry_pause_hands_back_at_its_deadline() {
 #[test]
 fn a12_a_handler_that_never_returns_is_named_at_the_deadline() {
     let bus = threaded::<u64>(2);
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("stuck", room_for(8), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "stuck", room_for(8));
     bus.publish(to(&bus, 1, &["stuck"])).unwrap();
     gate.await_waiting(1);
     let report = bus.shutdown(Duration::from_millis(5));
     assert!(!report.drained);
-    assert_eq!(report.leftovers, [Leftover::Running { stage: "stuck".into(), calls: 1 }]);
+    assert_eq!(report.leftovers, [Leftover::Running { stage: "stuck".into(), envelopes: 1 }]);
     assert_eq!((report.conservation.in_flight, report.conservation.holds()), (1, true));
     gate.open();
     eventually("the call returns after all", || bus.conservation().completed == 1);
@@ -163,14 +159,14 @@ fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
     }
     eventually("all are handled", || bus.conservation().in_flight == 0);
     let numbers = 1_000..1_020;
-    bus.publish_batch(numbers.map(|n| ends.follow(n, to(&bus, n, &["a"])))).unwrap();
+    bus.publish_batch(&mut numbers.map(|n| ends.follow(n, to(&bus, n, &["a"])))).unwrap();
     gate.await_waiting(1);
     let report = bus.shutdown(Duration::ZERO);
     let named: u64 = report
         .leftovers
         .iter()
         .map(|leftover| match leftover {
-            Leftover::Running { calls, .. } => *calls,
+            Leftover::Running { envelopes, .. } => *envelopes,
             Leftover::InHand { envelopes } => *envelopes,
             _ => 1,
         })
@@ -180,6 +176,25 @@ fn a12_what_a_stuck_worker_has_in_hand_is_named_and_handed_back() {
     eventually("the books close", || bus.conservation().in_flight == 0);
     drop(bus);
     assert_eq!(ends.len(), 20);
+}
+
+#[test]
+fn a12_what_arrives_after_the_end_is_named_by_the_next_report() {
+    let bus = threaded::<u64>(1);
+    let gate = gated(&bus, "a", room_for(8));
+    bus.add_stage("b", room_for(8), |_| Ok(())).unwrap();
+    bus.publish(to(&bus, 1, &["a", "b"])).unwrap();
+    gate.await_waiting(1);
+    let first = bus.shutdown(Duration::ZERO);
+    assert_eq!(first.leftovers, [Leftover::Running { stage: "a".to_owned(), envelopes: 1 }]);
+    gate.open();
+    eventually("the books close", || bus.conservation().in_flight == 0);
+    let second = bus.shutdown(Duration::ZERO);
+    let [Leftover::Waiting { stage, .. }] = &*second.leftovers else {
+        panic!("{second:?}");
+    };
+    assert_eq!((&**stage, second.drained), ("b", false));
+    assert_eq!(bus.shutdown(Duration::ZERO).leftovers, [], "named once");
 }
 
 #[test]
@@ -201,7 +216,7 @@ fn a12_shutdown_from_a_handler_starts_and_returns() {
     .unwrap();
     bus.pause();
     bus.resume();
-    bus.publish_batch((0..5).map(|number| to(&bus, number, &["a"]))).unwrap();
+    bus.publish_batch(&mut (0..5).map(|number| to(&bus, number, &["a"]))).unwrap();
     eventually("it drains", || bus.conservation().completed == 5);
     assert_eq!(log.take(), [(false, true, Lifecycle::Draining)]);
     assert!(drained(&bus).holds());
@@ -219,7 +234,10 @@ fn a12_after_shutdown_everything_is_refused_as_closed() {
     assert_eq!(handle.publish(envelope()).unwrap_err().reason, Refused::Closed);
     assert_eq!(handle.publish_inline(envelope()).unwrap_err().reason, Refused::Closed);
     assert_eq!(publisher.publish(envelope()).unwrap_err().reason, Refused::Closed);
-    assert_eq!(publisher.publish_batch([envelope()]).unwrap_err().reason, Refused::Closed);
+    assert_eq!(
+        publisher.publish_batch(&mut std::iter::once(envelope())).unwrap_err().reason,
+        Refused::Closed
+    );
     assert!(matches!(bus.add_stage("b", room_for(8), |_| Ok(())), Err(BusError::Stopped)));
     let none = bus.redrive(&waystage::Redrive::default()).unwrap();
     assert_eq!(none.redriven, 0);
@@ -316,8 +334,10 @@ fn a13_an_envelope_published_again_after_its_end_starts_afresh() {
     clock.advance(2 * minute);
     envelope.slip_mut().push(bus.route("a").unwrap()).unwrap();
     let mut second = bus.publish_tracked(envelope).unwrap();
+    clock.advance(2 * minute);
     run(&bus);
     assert_eq!(second.poll_now().unwrap().0, Settled::Completed, "`a` lets nothing expire");
+    assert_eq!(meters(&bus, "expires").entered, 1, "it was there once");
 }
 
 #[test]
@@ -413,6 +433,24 @@ fn the_snapshot_counts_every_outcome() {
 }
 
 #[test]
+fn a_delayed_retry_has_entered_its_stage_once() {
+    let (bus, clock) = virtual_time::<u64>();
+    let second = Duration::from_secs(1);
+    let retry = Retry::Delayed { first: second, max: second, jitter: 0.0 };
+    bus.add_stage("a", StageSettings { attempts: 3, retry, ..room_for(4) }, |_| {
+        Err(Failure::new("no"))
+    })
+    .unwrap();
+    bus.publish(to(&bus, 1, &["a"])).unwrap();
+    for attempt in 1..=3 {
+        run(&bus);
+        let stage = meters(&bus, "a");
+        assert_eq!((stage.entered, stage.failed, stage.in_flight), (1, attempt, 0));
+        clock.advance(second);
+    }
+}
+
+#[test]
 fn an_asynchronous_publish_that_waits_is_not_counted_as_refused() {
     let (bus, _clock) = virtual_time::<u64>();
     bus.add_stage("a", room_for(1), |_| Ok(())).unwrap();
@@ -491,13 +529,7 @@ fn a_bus_dropped_inside_a_turn_tells_everyone() {
 #[test]
 fn a12_a_shutdown_does_not_wait_for_a_turn_that_hangs_on_another_thread() {
     let (bus, _clock) = virtual_time::<u64>();
-    let gate = Gate::new();
-    let door = gate.door();
-    bus.add_stage("a", room_for(8), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(8));
     bus.publish(to(&bus, 0, &["a"])).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| bus.turn());
@@ -506,4 +538,32 @@ fn a12_a_shutdown_does_not_wait_for_a_turn_that_hangs_on_another_thread() {
         assert_eq!(report.leftovers.len(), 1, "{report:?}");
         gate.open();
     });
+}
+
+#[test]
+fn a_publisher_inside_a_handler_of_its_own_bus_keeps_nothing_alive() {
+    for threads in [0, 2] {
+        let bus = threaded::<u64>(threads);
+        let token = Arc::new(());
+        let alive = Arc::downgrade(&token);
+        let publisher = std::sync::Mutex::new(bus.publisher());
+        let log = bus.slip(["log"]).unwrap();
+        bus.add_stage("log", room_for(8), |_| Ok(())).unwrap();
+        bus.add_stage("a", room_for(8), move |context| {
+            let _owned = &token;
+            let mut publisher =
+                publisher.lock().map_err(|error| Failure::new(error.to_string()))?;
+            publisher.try_publish(Envelope::new(*context.payload(), log.clone()))?;
+            Ok(())
+        })
+        .unwrap();
+        bus.publish(to(&bus, 1, &["a"])).unwrap();
+        eventually("both are handled", || {
+            bus.turn();
+            bus.conservation().in_flight == 0
+        });
+        assert_eq!(drained(&bus).completed, 2);
+        drop(bus);
+        eventually("what the handler owns is dropped", || alive.strong_count() == 0);
+    }
 }

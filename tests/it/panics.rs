@@ -11,7 +11,7 @@ use std::time::Duration;
 use waystage::{Batch, Cause, Failure, OnFull, Settled, StageSettings};
 
 use crate::support::{
-    Gate, LONG, Log, drained, eventually, meters, room_for, run, threaded, to, virtual_time,
+    Gate, LONG, Log, drained, eventually, gated, meters, room_for, run, threaded, to, virtual_time,
 };
 
 /// A payload whose destructor panics when armed.
@@ -78,14 +78,8 @@ fn a6_permits_are_conserved() {
 fn a6_a_shutdown_in_the_middle_of_a_batch_gives_permits_back() {
     for permits in [1, 2] {
         let bus = threaded::<u64>(2);
-        let gate = Gate::new();
-        let door = gate.door();
-        bus.add_stage("a", StageSettings { permits, ..room_for(64) }, move |_| {
-            door.pass();
-            Ok(())
-        })
-        .unwrap();
-        bus.publish_batch((0..40).map(|number| to(&bus, number, &["a"]))).unwrap();
+        let gate = gated(&bus, "a", StageSettings { permits, ..room_for(64) });
+        bus.publish_batch(&mut (0..40).map(|number| to(&bus, number, &["a"]))).unwrap();
         gate.await_waiting(permits as usize);
         bus.shutdown(Duration::ZERO);
         gate.open();

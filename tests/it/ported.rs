@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use waystage::{OnFull, Refused, Settled, StageSettings};
 
-use crate::support::{Gate, LONG, Log, drained, meters, room_for, threaded, to};
+use crate::support::{Gate, LONG, Log, drained, gated, meters, room_for, threaded, to};
 
 #[test]
 fn ported_delivers_point_to_point() {
@@ -52,13 +52,7 @@ fn ported_routing_slip_visits_every_stage_in_order_and_tells_the_producer() {
 fn ported_rejects_when_at_capacity_with_a_gated_consumer() {
     for on_full in [OnFull::Reject, OnFull::DropNewest, OnFull::DropOldest] {
         let bus = threaded::<u64>(1);
-        let gate = Gate::new();
-        let door = gate.door();
-        bus.add_stage("a", StageSettings { on_full, ..room_for(2) }, move |_| {
-            door.pass();
-            Ok(())
-        })
-        .unwrap();
+        let gate = gated(&bus, "a", StageSettings { on_full, ..room_for(2) });
         bus.publish(to(&bus, 0, &["a"])).unwrap();
         gate.await_waiting(1);
         let accepted = 1 + (1..10).filter(|n| bus.publish(to(&bus, *n, &["a"])).is_ok()).count();

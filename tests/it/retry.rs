@@ -28,8 +28,8 @@ fn a14_one_permit_with_retry_in_place_stays_first_in_first_out() {
             for number in 0..1_000 {
                 bus.publish(to(&bus, number, &["a"])).unwrap();
             }
-            let more = (1_000..2_000).map(|number| to(&bus, number, &["a"]));
-            assert_eq!(bus.publish_batch(more).unwrap(), 1_000);
+            let mut more = (1_000..2_000).map(|number| to(&bus, number, &["a"]));
+            assert_eq!(bus.publish_batch(&mut more).unwrap(), 1_000);
             assert_eq!(drained(&bus).completed, 2_000);
             assert!(log.take().into_iter().eq(0..2_000), "{workers} workers, batch {batch}");
         }

@@ -11,7 +11,7 @@ use waystage::{
 };
 
 use crate::support::{
-    Gate, LONG, Log, drained, eventually, meters, room_for, run, settled, threaded, to,
+    LONG, Log, drained, eventually, gated, meters, room_for, run, settled, threaded, to,
     virtual_time,
 };
 
@@ -106,7 +106,7 @@ fn c1_drop_oldest_takes_single_envelopes_out_of_batches() {
         Ok(())
     })
     .unwrap();
-    assert_eq!(bus.publish_batch((0..4).map(|number| to(&bus, number, &["a"]))).unwrap(), 4);
+    assert_eq!(bus.publish_batch(&mut (0..4).map(|number| to(&bus, number, &["a"]))).unwrap(), 4);
     for number in 4..9 {
         bus.publish(to(&bus, number, &["a"])).unwrap();
     }
@@ -258,7 +258,7 @@ fn c4_the_books_hold_after_a_shutdown_that_drained() {
         if context.payload() % 5 == 0 { Err(Failure::new("fifth")) } else { Ok(()) }
     })
     .unwrap();
-    bus.publish_batch((0..50).map(|number| to(&bus, number, &["a"]))).unwrap();
+    bus.publish_batch(&mut (0..50).map(|number| to(&bus, number, &["a"]))).unwrap();
     let books = drained(&bus);
     assert_eq!((books.accepted, books.completed, books.dead), (50, 40, 10));
 }
@@ -266,14 +266,8 @@ fn c4_the_books_hold_after_a_shutdown_that_drained() {
 #[test]
 fn c4_the_books_hold_after_a_shutdown_that_timed_out() {
     let bus = threaded::<u64>(1);
-    let gate = Gate::new();
-    let door = gate.door();
     let ends = Log::new();
-    bus.add_stage("a", room_for(64), move |_| {
-        door.pass();
-        Ok(())
-    })
-    .unwrap();
+    let gate = gated(&bus, "a", room_for(64));
     for number in 0..20 {
         bus.publish(ends.follow(number, to(&bus, number, &["a"]))).unwrap();
     }

@@ -186,6 +186,18 @@ impl Door {
     }
 }
 
+/// Adds a stage whose handler waits at the gate that is returned.
+pub(crate) fn gated<P: Send + 'static>(bus: &Bus<P>, name: &str, settings: StageSettings) -> Gate {
+    let gate = Gate::new();
+    let door = gate.door();
+    bus.add_stage(name, settings, move |_| {
+        door.pass();
+        Ok(())
+    })
+    .expect("the stage is fine");
+    gate
+}
+
 /// A small generator of random numbers: a test prints its seed when it fails.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(pub(crate) u64);
@@ -236,6 +248,11 @@ impl Census {
         let mut state = locked(&self.0);
         state.made += 1;
         Citizen { number: state.made - 1, census: self.clone() }
+    }
+
+    /// How many were dropped.
+    pub(crate) fn dropped(&self) -> usize {
+        locked(&self.0).dropped.len()
     }
 
     /// Checks that every value made was dropped exactly once.

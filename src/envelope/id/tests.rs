@@ -184,3 +184,28 @@ fn derived_ids_differ() {
     all.dedup();
     assert_eq!(all.len(), 30_000);
 }
+
+/// One in `every` of the ids of a generator is drawn, however they lie in time.
+fn check_lots(per_reading: u64, ms_between: u64, every: u64) {
+    let mut ids = IdGenerator::new(42, START_MS);
+    let count = 400 * every.max(64);
+    let mut drawn = 0;
+    for number in 0..count {
+        let id = ids.next(START_MS + number / per_reading * ms_between);
+        drawn += u64::from(id.lot() & (every - 1) == 0);
+    }
+    let want = count / every;
+    let words = format!("{drawn} of {count}, {per_reading} per {ms_between} ms, 1 in {every}");
+    assert!(drawn.abs_diff(want) <= want / 4, "{words}");
+}
+
+#[test]
+fn lots_are_drawn_evenly_at_any_pace() {
+    for every in [1, 2, 16, 64, 1_024, 4_096] {
+        for (per_reading, ms_between) in
+            [(1, 1), (1, 2), (1, 10), (1, 1_000), (2, 1), (7, 1), (65, 1), (1_000, 1), (1 << 40, 1)]
+        {
+            check_lots(per_reading, ms_between, every);
+        }
+    }
+}

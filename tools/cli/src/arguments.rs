@@ -9,7 +9,8 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 use jsonptr::PointerBuf;
 
-use crate::run::options::{FailOn, Options, Rate, time};
+use crate::environment::Environment;
+use crate::run::options::{FailOn, Options, Rate, limit, some_time, time};
 
 /// What every long help ends with.
 const AFTER: &str = "\
@@ -97,6 +98,9 @@ pub struct Check {
     /// What is as bad as an error
     #[arg(long, env = "WAYSTAGE_DENY", value_name = "WHAT")]
     pub deny: Option<Deny>,
+    /// Relative output paths start here, not at the flow file's folder
+    #[arg(long, env = "WAYSTAGE_OUT", value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Leaves out the files that the flow names
     #[arg(long, env = "WAYSTAGE_NO_FILES", value_parser = FalseyValueParser::new())]
     pub no_files: bool,
@@ -125,9 +129,11 @@ pub struct Run {
     pub rate: Option<Rate>,
     /// Ends after this many records
     #[arg(long, env = "WAYSTAGE_LIMIT", value_name = "N", allow_hyphen_values = true)]
+    #[arg(value_parser = limit)]
     pub limit: Option<u64>,
     /// Stops after this time (30s, 5m): exit code 4 if input remained
-    #[arg(long, env = "WAYSTAGE_DURATION", value_name = "TIME", value_parser = time)]
+    #[arg(long, env = "WAYSTAGE_DURATION", value_name = "TIME", value_parser = some_time)]
+    #[arg(allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// One more input instead of the flow's; `-` is standard input
     #[arg(long = "input", env = "WAYSTAGE_INPUT", value_name = "FILE")]
@@ -144,7 +150,7 @@ pub struct Run {
     pub no_progress: bool,
     /// After a stop: how long what was taken in may go on
     #[arg(long, env = "WAYSTAGE_DRAIN", value_name = "TIME", value_parser = time)]
-    #[arg(default_value = "30s")]
+    #[arg(default_value = "30s", allow_hyphen_values = true)]
     pub drain: Duration,
     /// What makes exit code 3
     #[arg(long, env = "WAYSTAGE_FAIL_ON", value_name = "WHAT", default_value = "dead")]
@@ -154,7 +160,7 @@ pub struct Run {
 impl Run {
     /// What the run is told.
     #[must_use]
-    pub fn options(&self, global: &Global) -> Options {
+    pub fn options(&self, global: &Global, environment: &Environment) -> Options {
         let inputs = self.inputs.iter().chain(&self.input).cloned().collect();
         Options {
             flow_file: self.flow.clone(),
@@ -164,12 +170,16 @@ impl Run {
             limit: self.limit,
             duration: self.duration,
             inputs,
+            environment: environment.clone(),
             id: self.id.clone(),
             workers: self.workers.map(usize::from),
             progress: !(self.no_progress || global.quiet || global.json),
             drain: self.drain,
             fail_on: self.fail_on,
             json: global.json,
+            width: terminal_size::terminal_size_of(std::io::stdout())
+                .map(|(columns, _)| usize::from(columns.0))
+                .filter(|columns| *columns > 0),
             quiet: global.quiet,
             verbose: global.verbose,
         }

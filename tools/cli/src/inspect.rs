@@ -5,6 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::arguments::{Check, Deny, Global};
+use crate::environment::Environment;
 use crate::exit::Exit;
 use crate::flow::Severity;
 use crate::flow::check::{self, CheckOptions, Report};
@@ -17,20 +18,27 @@ const SCHEMA: &str = "waystage.check/1";
 ///
 /// # Errors
 /// Standard output took no more.
-pub fn command(arguments: &Check, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
+pub fn command(
+    arguments: &Check,
+    global: &Global,
+    environment: &Environment,
+    console: &mut Console<'_>,
+) -> io::Result<Exit> {
     let deny_warnings = arguments.deny == Some(Deny::Warnings);
-    if global.json {
-        let report = check::check(&arguments.flow, arguments.no_files);
-        let fine = report.fine(deny_warnings);
-        unless_closed(console.document(&document(&report, fine)))?;
-        return Ok(if fine { Exit::Done } else { Exit::Usage });
-    }
     let options = CheckOptions {
         path: arguments.flow.clone(),
+        out: arguments.out.clone(),
+        out_variable: Some(environment.name("--out").to_owned()).filter(|name| name != "--out"),
         no_files: arguments.no_files,
         deny_warnings,
         verbose: global.verbose,
     };
+    if global.json {
+        let report = check::check(&options);
+        let fine = report.fine(deny_warnings);
+        unless_closed(console.document(&document(&report, fine)))?;
+        return Ok(if fine { Exit::Done } else { Exit::Usage });
+    }
     let code = check::run_check(&options, console.data, console.talk);
     let known = [Exit::Done, Exit::Failed];
     Ok(known.into_iter().find(|exit| exit.code() == code).unwrap_or(Exit::Usage))

@@ -2,10 +2,11 @@
 //!
 //! [`flow`] reads a flow file into plain data and says what is wrong with it; [`run`] turns that
 //! into a bus, feeds it and reports; [`inspect`] checks a flow. [`arguments`] is the command line,
-//! [`exit`] the codes it ends with; [`files`] tells files apart; [`words`] and [`style`] are how
-//! text looks.
+//! [`environment`] what stands in for it, [`exit`] the codes it ends with; [`files`] tells files
+//! apart; [`words`] and [`style`] are how text looks.
 
 pub mod arguments;
+pub mod environment;
 pub mod exit;
 pub mod files;
 pub mod flow;

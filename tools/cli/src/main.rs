@@ -4,18 +4,19 @@ use std::io;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::Parser as _;
 use waystage_cli::arguments::{Arguments, Color, Command, Global};
+use waystage_cli::environment::{self, Environment};
 use waystage_cli::exit::Exit;
 use waystage_cli::run::{Console, unless_closed, usage};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+    let line: Vec<_> = std::env::args_os().collect();
+    let (arguments, environment) = environment::read(&line).unwrap_or_else(|error| {
         let _ = error.print();
         let mut data = io::stdout();
         let mut talk = io::stderr();
         let mut console = Console { data: &mut data, talk: &mut talk };
-        let given = |word: &str| std::env::args_os().any(|argument| argument == word);
+        let given = |word: &str| line.iter().any(|argument| argument == word);
         if error.use_stderr() && given("run") && given("--json") {
             // The text has said it already.
             let _ = usage(true, &[error.to_string()], &mut console);
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     let mut data = AutoStream::auto(io::stdout());
     let mut talk = AutoStream::auto(io::stderr());
     let mut console = Console { data: &mut data, talk: &mut talk };
-    let ended = dispatch(&arguments, &mut console).and_then(|exit| {
+    let ended = dispatch(&arguments, &environment, &mut console).and_then(|exit| {
         // Whoever read has seen enough; what the command did is told all the same.
         unless_closed(console.data.flush())?;
         Ok(exit)
@@ -47,18 +48,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(arguments: &Arguments, console: &mut Console<'_>) -> io::Result<Exit> {
+fn dispatch(
+    arguments: &Arguments,
+    environment: &Environment,
+    console: &mut Console<'_>,
+) -> io::Result<Exit> {
     let Global { directory, .. } = &arguments.global;
     if let Some(folder) = directory
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        let words = format!("-C {}: {error}", folder.display());
+        let name = match environment.name("--directory") {
+            "--directory" => "-C",
+            variable => variable,
+        };
+        let words = format!("{name} {}: {error}", folder.display());
         console.say(&format_args!("error: {words}"));
         let json = arguments.global.json && matches!(arguments.command, Command::Run(_));
         return usage(json, &[words], console);
     }
     match &arguments.command {
-        Command::Run(run) => waystage_cli::run::command(run, &arguments.global, console),
-        Command::Check(check) => waystage_cli::inspect::command(check, &arguments.global, console),
+        Command::Run(run) => {
+            let options = run.options(&arguments.global, environment);
+            waystage_cli::run::command(&options, console)
+        }
+        Command::Check(check) => {
+            waystage_cli::inspect::command(check, &arguments.global, environment, console)
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers and times as people read them.
 
+use std::io;
 use std::time::Duration;
 
 /// A number with its thousands apart: `1,707`.
@@ -47,6 +48,16 @@ pub fn time(time: Duration) -> String {
         },
         _ if seconds < 3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         _ => format!("{} h {} min", count(seconds / 3600), seconds / 60 % 60),
+    }
+}
+
+/// A system error in words.
+#[must_use]
+pub fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Every run is checked: count, checksum and per-sender order of everything received. Before and
 //! after each run a canary sees whether both cores are free; runs on a busy machine are repeated.
-//! Ratios are of pairs of runs taken one after the other; the interval is the middle 95 % of the
-//! bootstrapped median of these ratios.
+//! Ratios are of pairs of runs of one round, `--base` says to whose; the interval is the middle
+//! 95 % of the bootstrapped median of these ratios.
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 
@@ -61,6 +61,9 @@ struct Arguments {
     /// Only subjects whose name contains this.
     #[arg(long, default_value = "")]
     subject: String,
+    /// The subject that ratios are taken to, by its exact name; default: the first of each shape.
+    #[arg(long)]
+    base: Option<String>,
     /// Quiet runs of each subject.
     #[arg(long, default_value_t = 15)]
     pairs: usize,
@@ -117,8 +120,10 @@ fn compare(shape: &str, arguments: &Arguments) {
             }
         }
     }
+    let is_base = |subject: &&Subject| arguments.base.as_deref() == Some(subject.name);
+    let base = subjects.iter().position(is_base).unwrap_or(0);
     for (subject, own) in subjects.iter().zip(&times) {
-        let summary = Summary::of(own, &times[0]);
+        let summary = Summary::of(own, &times[base]);
         println!(
             "{:<20} {:<28} {:>8.1} {:>8.1} {:>8.1}  {:>6.2} {:>6.2} ... {:>4.2}  {}/{}",
             shape,

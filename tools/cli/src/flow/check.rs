@@ -3,16 +3,18 @@
 //! Files are opened and closed, nothing is created or changed. Problems of the flow file go to
 //! the error stream, the tick list is data.
 
-use std::fs::{self, File, OpenOptions};
+mod files;
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 
-use super::model::{Flow, Handler};
+use super::model::Flow;
 use super::origins::{self, Origin};
 use super::{Problems, read};
-use crate::files::Taken;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -29,6 +31,10 @@ const WRONG: u8 = 2;
 pub struct CheckOptions {
     /// The flow file.
     pub path: PathBuf,
+    /// Relative output paths start here, not at the flow file's folder.
+    pub out: Option<PathBuf>,
+    /// The variable that folder came from, if it came from one.
+    pub out_variable: Option<String>,
     /// Leave out the files that the flow names.
     pub no_files: bool,
     /// A warning is as bad as an error.
@@ -69,8 +75,8 @@ impl Report {
 }
 
 /// Checks the flow file and, unless told otherwise, the files it names.
-pub fn check(path: &Path, no_files: bool) -> Report {
-    let (flow, problems) = match read(path) {
+pub fn check(options: &CheckOptions) -> Report {
+    let (flow, problems) = match read(&options.path) {
         Ok(read) => read,
         Err(problems) => return Report { flow: None, problems, ticks: Vec::new() },
     };
@@ -79,9 +85,9 @@ pub fn check(path: &Path, no_files: bool) -> Report {
     let hops = counted(flow.slip.len(), "hop");
     let mut ticks =
         vec![right("syntax and keys", tables), right("slip", format!("{hops}, {stages}"))];
-    if !no_files {
-        ticks.push(input(&flow));
-        ticks.push(outputs(&flow, path));
+    if !options.no_files {
+        ticks.push(files::input(&flow));
+        ticks.push(files::outputs(&flow, options));
     }
     Report { flow: Some(flow), problems, ticks }
 }
@@ -89,7 +95,7 @@ pub fn check(path: &Path, no_files: bool) -> Report {
 /// Checks and prints: the tick list to `out`, problems to `err`, both coloured. Gives the exit
 /// code: 0 when the flow can be run, 2 when not.
 pub fn run_check(options: &CheckOptions, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let report = check(&options.path, options.no_files);
+    let report = check(options);
     let fine = report.fine(options.deny_warnings);
     match print(&report, options, fine, out, err) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => FAILED,
@@ -145,134 +151,8 @@ fn settings(flow: &Flow, source: &str, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn input(flow: &Flow) -> Tick {
-    let mut wrong = Vec::new();
-    let (mut files, mut bytes, mut standard) = (0, 0, false);
-    for pattern in &flow.input.files {
-        if pattern == "-" {
-            standard = true;
-            continue;
-        }
-        let found = matches(&flow.directory, pattern).unwrap_or_else(|error| {
-            let (folder, error) = (error.path().display(), error.error());
-            wrong.push(format!("`{pattern}`: {folder}: {error}"));
-            Vec::new()
-        });
-        if found.is_empty() && wrong.is_empty() {
-            wrong.push(format!("`{pattern}`: no such file in {}", shown(&flow.directory)));
-        }
-        for path in found {
-            match size(&path) {
-                Ok(size) => bytes += size,
-                Err(error) => wrong.push(format!("`{}`: {error}", path.display())),
-            }
-            files += 1;
-        }
-    }
-    let mut found = match files {
-        0 if standard => "standard input".to_owned(),
-        0 => "none in the flow; give `waystage run` some".to_owned(),
-        _ => format!("{}, {}", counted(files, "file"), bytes_text(bytes)),
-    };
-    if files > 0 && standard {
-        found.push_str(" and standard input");
-    }
-    if files == 0 && !wrong.is_empty() {
-        "not found".clone_into(&mut found);
-    }
-    Tick { what: "input", found, wrong }
-}
-
-/// The file of this name, or else the files that match it as a pattern.
-fn matches(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, glob::GlobError> {
-    let path = directory.join(pattern);
-    if path.exists() {
-        return Ok(vec![path]);
-    }
-    // The folder is not a pattern, whatever characters it is written with.
-    let folder = glob::Pattern::escape(&directory.to_string_lossy());
-    let pattern = Path::new(&folder).join(pattern);
-    match glob::glob(&pattern.to_string_lossy()) {
-        Ok(paths) => {
-            let is_file = |path: &PathBuf| !path.is_dir();
-            paths.filter(|path| path.as_ref().map_or(true, is_file)).collect()
-        }
-        Err(_not_a_pattern) => Ok(Vec::new()),
-    }
-}
-
-/// The size of a file that can be read.
-fn size(path: &Path) -> io::Result<u64> {
-    let metadata = fs::metadata(path)?;
-    if metadata.is_dir() {
-        return Err(io::Error::other("this is a folder"));
-    }
-    if metadata.is_file() {
-        // Opening a named pipe would wait for its writer.
-        File::open(path)?;
-    }
-    Ok(metadata.len())
-}
-
-fn outputs(flow: &Flow, flow_file: &Path) -> Tick {
-    let mut wrong = Vec::new();
-    let mut taken = Taken::default();
-    for pattern in flow.input.files.iter().filter(|pattern| *pattern != "-") {
-        // What cannot be read is told with the input.
-        for path in matches(&flow.directory, pattern).unwrap_or_default() {
-            taken.path(&path, "the same file is an input");
-        }
-    }
-    taken.path(flow_file, "the same file is the flow file");
-    let mut files = 0;
-    for stage in &flow.stages {
-        if let Handler::Write(path) = &stage.handler {
-            files += 1;
-            if let Err(error) = writable(&flow.directory.join(path), &taken) {
-                wrong.push(format!("`{}`: `{}`: {error}", stage.name, path.display()));
-            }
-        }
-    }
-    Tick { what: "outputs writable", found: counted(files, "file"), wrong }
-}
-
-/// Whether a file can be written, as far as can be said without making it.
-fn writable(path: &Path, taken: &Taken) -> io::Result<()> {
-    if let Ok(metadata) = fs::metadata(path) {
-        if metadata.is_dir() {
-            return Err(io::Error::other("this is a folder"));
-        }
-        taken.check(&metadata).map_err(io::Error::other)?;
-        OpenOptions::new().append(true).open(path)?;
-        return Ok(());
-    }
-    let here = Path::new(".");
-    let folder = path
-        .ancestors()
-        .skip(1)
-        .map(|folder| if folder.as_os_str().is_empty() { here } else { folder });
-    let Some(folder) = folder.into_iter().find(|folder| folder.exists()) else {
-        return Err(io::Error::other("no such folder"));
-    };
-    let metadata = fs::metadata(folder)?;
-    if !metadata.is_dir() {
-        return Err(io::Error::other(format!("{} is not a folder", folder.display())));
-    }
-    if metadata.permissions().readonly() {
-        return Err(io::Error::other(format!("{} cannot be written", shown(folder))));
-    }
-    Ok(())
-}
-
 fn right(what: &'static str, found: String) -> Tick {
     Tick { what, found, wrong: Vec::new() }
-}
-
-fn shown(directory: &Path) -> String {
-    if directory.as_os_str().is_empty() {
-        return "this folder".to_owned();
-    }
-    directory.display().to_string()
 }
 
 /// `1 file`, `3 files`, `1,679 files`.
@@ -300,6 +180,3 @@ fn bytes_text(bytes: u64) -> String {
         None => format!("{bytes} B"),
     }
 }
-
-#[cfg(test)]
-mod tests;

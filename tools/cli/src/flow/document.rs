@@ -108,17 +108,26 @@ impl Reader<'_> {
 
     fn input(&mut self, table: &DeTable<'_>) -> Input {
         let mut input = Input::default();
+        let mut unique = None;
         for item in self.items("[input]", table, INPUT) {
             match item.key {
                 "files" => input.files = self.files(&item),
                 "format" => input.format = self.choice(&item, FORMATS).unwrap_or(input.format),
                 "id" => input.id = self.pointer(&item),
-                "unique" => input.unique = self.unique(&item),
+                "unique" => {
+                    input.unique = self.unique(&item);
+                    unique = Some(item.span());
+                }
                 _ => {
                     let size = self.size(&item, 1, LINE_MAX);
                     input.max_line = size.unwrap_or(LINE_DEFAULT);
                 }
             }
+        }
+        if let (Some(span), Some(_), None) = (unique, input.unique, table.get("id")) {
+            let message = "`unique` without `id` skips nothing";
+            let problem = Problem::warning(span, message).label("no two records are the same");
+            self.report(problem.help("say where a record's own id is, as in `id = \"/id\"`"));
         }
         input
     }

@@ -1,14 +1,23 @@
 //! A flow as far as it could be read, with the places that the checks of the whole point at.
 
+use jsonptr::PointerBuf;
 use waystage::{BusSettings, StageSettings};
 
-use super::model::{Handler, Input};
+use super::model::{Handler, Input, Test};
 use super::problem::Span;
 
 /// The name of a stage, where it stands in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Named {
     pub(super) name: String,
+    pub(super) span: Span,
+}
+
+/// A condition, where its test stands in the file.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) pointer: PointerBuf,
+    pub(super) test: Test,
     pub(super) span: Span,
 }
 
@@ -39,6 +48,10 @@ pub(super) struct DraftStage {
     pub(super) handler: Option<Handler>,
     /// The path of `write`.
     pub(super) path: Option<Span>,
+    /// Whether a record can come here.
+    pub(super) reached: bool,
+    /// The conditions of its handler.
+    pub(super) conditions: Vec<Condition>,
     /// The stages that rules name.
     pub(super) targets: Vec<Named>,
 }

@@ -4,18 +4,21 @@
 //! 2. `reader`, `document`, `settings`, `handlers` and `when` walk the tables by hand, one
 //!    function per table, and go on after a problem. No serde: it stops at the first error and
 //!    loses places.
-//! 3. `whole` checks what no single table shows: names, reach, paths.
+//! 3. `whole` checks what no single table shows: names, reach, paths; `circles` the ways back,
+//!    `never` the conditions that no record meets.
 //! 4. `render` draws the problems.
 //! 5. [`check`] looks at the files that the flow names, and prints the tick list.
 //!
 //! Reading touches no file but the flow file itself; checking opens the others and changes none.
 
 pub mod check;
+mod circles;
 mod document;
 mod draft;
 mod handlers;
 pub mod model;
 mod names;
+mod never;
 mod origins;
 pub mod problem;
 mod reader;
@@ -78,9 +81,9 @@ pub fn read(path: &Path) -> Result<(Flow, Problems), Problems> {
 pub fn parse(source: &str, path: &Path) -> Result<(Flow, Problems), Problems> {
     let (table, errors) = DeTable::parse_recoverable(source);
     let mut reader = Reader::new(source);
-    let draft = reader.document(table.get_ref());
+    let mut draft = reader.document(table.get_ref());
     if errors.is_empty() {
-        reader.whole(&draft);
+        reader.whole(&mut draft);
     } else {
         reader.syntax(&errors);
     }
@@ -97,8 +100,8 @@ fn finish(draft: Draft, path: &Path) -> Option<Flow> {
     let permits = draft.stages.iter().map(|stage| stage.settings.permits as usize);
     bus.tickets = bus.tickets.max(permits.sum());
     let stages = draft.stages.into_iter().map(|stage| {
-        let (name, settings) = (stage.name.name, stage.settings);
-        Some(model::Stage { name, settings, handler: stage.handler? })
+        let (name, settings, reached) = (stage.name.name, stage.settings, stage.reached);
+        Some(model::Stage { name, settings, handler: stage.handler?, reached })
     });
     let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Some(Flow {

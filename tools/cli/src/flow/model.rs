@@ -61,6 +61,16 @@ pub struct Stage {
     pub settings: StageSettings,
     /// What it does.
     pub handler: Handler,
+    /// Whether a record can come here: by the slip, a rule or as a dead letter. A stage that none
+    /// reaches is not opened, and its file not touched.
+    pub reached: bool,
+}
+
+impl Flow {
+    /// The stages that records can come to.
+    pub fn opened(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| stage.reached)
+    }
 }
 
 /// What a stage does with a record.

@@ -4,6 +4,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::draft::Condition;
 use super::names::nearest;
 use super::problem::{Problem, Span};
 
@@ -51,11 +52,13 @@ impl Item<'_> {
 pub(super) struct Reader<'s> {
     pub(super) source: &'s str,
     pub(super) problems: Vec<Problem>,
+    /// The conditions of the stage that is being read.
+    pub(super) conditions: Vec<Condition>,
 }
 
 impl<'s> Reader<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Self { source, problems: Vec::new() }
+        Self { source, problems: Vec::new(), conditions: Vec::new() }
     }
 
     pub(super) fn report(&mut self, problem: Problem) {

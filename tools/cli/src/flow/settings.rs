@@ -61,9 +61,12 @@ impl Reader<'_> {
             unknown_keys,
             handler: None,
             path: None,
+            reached: false,
+            conditions: Vec::new(),
             targets: Vec::new(),
         };
         self.handler(&mut stage, &handlers, format);
+        stage.conditions = std::mem::take(&mut self.conditions);
         stage
     }
 

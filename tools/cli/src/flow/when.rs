@@ -3,6 +3,7 @@
 use serde_json::{Number, Value};
 use toml::de::DeValue;
 
+use super::draft::Condition;
 use super::model::{Comparison, Test, When};
 use super::problem::Problem;
 use super::reader::{Item, Reader, entries};
@@ -24,6 +25,9 @@ impl Reader<'_> {
             let span = self.inner(&item.key_span, item.key);
             let pointer = self.pointer_in(item.key, span);
             let test = self.test(&item);
+            if let (Some(pointer), Some(test)) = (pointer.clone(), test.clone()) {
+                self.conditions.push(Condition { pointer, test, span: item.span() });
+            }
             when = when.zip(pointer.zip(test)).map(|(mut when, condition)| {
                 when.0.push(condition);
                 when

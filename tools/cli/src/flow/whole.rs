@@ -17,16 +17,17 @@ const PERMITS_MAX: usize = 1 << 20;
 
 impl Reader<'_> {
     /// Checks what no single table shows.
-    pub(super) fn whole(&mut self, draft: &Draft) {
+    pub(super) fn whole(&mut self, draft: &mut Draft) {
         let known = self.names_known(draft);
         self.slip_length(draft);
         self.permits(draft);
         self.paths(draft);
         self.dead_letters(draft);
-        self.loops(draft);
+        self.circles(draft);
         // A misspelt name would make the stage that was meant look forgotten.
         if known {
             self.reached(draft);
+            self.never(draft);
         }
     }
 
@@ -120,18 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    fn loops(&mut self, draft: &Draft) {
-        for stage in &draft.stages {
-            let own = stage.targets.iter().find(|target| target.name == stage.name.name);
-            if let Some(target) = own {
-                let message = format!("`{}` sends records to itself", stage.name.name);
-                let problem = Problem::warning(target.span.clone(), message);
-                self.report(problem.label("what matches again goes round until the hop limit"));
-            }
-        }
-    }
-
-    fn reached(&mut self, draft: &Draft) {
+    fn reached(&mut self, draft: &mut Draft) {
         let Some(slip) = &draft.slip else {
             return;
         };
@@ -145,7 +135,13 @@ impl Reader<'_> {
                 next.extend(stage.settings.dead_letter.as_deref());
             }
         }
-        for stage in draft.stages.iter().filter(|stage| !reached.contains(&*stage.name.name)) {
+        let reached: Vec<bool> =
+            draft.stages.iter().map(|stage| reached.contains(&*stage.name.name)).collect();
+        for (stage, reached) in draft.stages.iter_mut().zip(reached) {
+            stage.reached = reached;
+            if reached {
+                continue;
+            }
             let message = format!("no record ever reaches `{}`", stage.name.name);
             let problem = Problem::warning(stage.name.span.clone(), message);
             let problem = problem.label("not in `slip`, nor in a rule");

@@ -1,7 +1,6 @@
 //! The input's thread: reads records, paces them, skips what was seen, and publishes.
 //!
-//! It is a thread of its own because a read of standard input cannot be called off: a stopped run
-//! leaves it behind.
+//! A thread of its own: a read of standard input cannot be called off, and is left behind.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -13,11 +12,13 @@ use waystage::clock::Clock;
 use waystage::{Envelope, EnvelopeId, Publisher, Refused, Slip};
 
 use super::ledger::{Ledger, Refusal, RefusalKind};
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, is_blank};
 use super::locate::id_at;
 use super::options::Rate;
+use super::output::Output;
 use super::parse::{header, is_json, row};
 use super::record::{Place, Record};
+use super::schedule::Schedule;
 use super::sources::Source;
 use super::unique::Window;
 use crate::flow::model::Format;
@@ -35,10 +36,10 @@ pub enum End {
     Limit,
     /// It was asked to end, or the bus took no more.
     Stopped,
-    /// An input failed.
+    /// An input failed, or an output before the first record.
     Failed {
-        /// Its name.
-        input: String,
+        /// What, with its name.
+        what: String,
         /// Why.
         error: io::Error,
     },
@@ -63,6 +64,8 @@ pub struct Feed {
     pub rate: Option<Rate>,
     /// The most records to send.
     pub limit: Option<u64>,
+    /// What is emptied once there is something to write, or nothing will come.
+    pub outputs: Vec<Arc<Output>>,
     /// The way into the bus.
     pub publisher: Publisher<Record>,
     /// The itinerary.
@@ -74,49 +77,39 @@ pub struct Feed {
 /// What ends a feed before the end of an input.
 enum Halt {
     At(End),
-    Io(io::Error),
-}
-
-impl From<io::Error> for Halt {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    /// What failed, and why.
+    Io(String, io::Error),
 }
 
 impl Feed {
     /// Sends everything.
     #[must_use]
     pub fn run(mut self) -> End {
-        let mut schedule = Schedule { begin_ns: self.ledger.clock.monotonic_ns(), index: 0 };
-        for source in std::mem::take(&mut self.sources) {
-            let fed = source.open().map_err(Halt::Io).and_then(|reader| {
-                let (feed, schedule) = (&mut self, &mut schedule);
-                Input { feed, source: &source, schedule, columns: None }.feed(reader)
-            });
-            match fed {
-                Ok(()) => {}
-                Err(Halt::At(end)) => return end,
-                Err(Halt::Io(error)) => {
-                    return End::Failed { input: source.name.to_string(), error };
-                }
-            }
+        match self.all() {
+            Ok(()) => End::Exhausted,
+            Err(Halt::At(end)) => end,
+            Err(Halt::Io(what, error)) => End::Failed { what, error },
         }
-        End::Exhausted
     }
-}
 
-/// When records are due: a late one moves no other.
-struct Schedule {
-    begin_ns: u64,
-    /// The next record's number.
-    index: u64,
-}
+    fn all(&mut self) -> Result<(), Halt> {
+        let mut schedule = Schedule::from(self.ledger.clock.monotonic_ns());
+        for source in std::mem::take(&mut self.sources) {
+            let failed = |error| Halt::Io(format!("input {}", source.name), error);
+            let reader = source.open().map_err(failed)?;
+            let (feed, schedule) = (&mut *self, &mut schedule);
+            Input { feed, source: &source, schedule, columns: None }.feed(reader)?;
+        }
+        self.empty_outputs()
+    }
 
-impl Schedule {
-    fn next(&mut self, rate: Rate) -> u64 {
-        let due_ns = self.begin_ns.saturating_add(rate.due_ns(self.index));
-        self.index += 1;
-        due_ns
+    /// Before the first record is sent, or at the end of an input without any: until then the
+    /// outputs of an earlier run stay as they are.
+    fn empty_outputs(&mut self) -> Result<(), Halt> {
+        for output in std::mem::take(&mut self.outputs) {
+            output.empty().map_err(|error| Halt::Io(format!("output {}", output.name), error))?;
+        }
+        Ok(())
     }
 }
 
@@ -137,13 +130,15 @@ impl Input<'_> {
         loop {
             self.check_limits()?;
             let next = match self.feed.format {
-                Format::Csv => lines.next_row()?,
-                Format::Ndjson | Format::Lines => lines.next_line()?,
+                Format::Csv => lines.next_row(),
+                Format::Ndjson | Format::Lines => lines.next_line(),
             };
+            let next = next.map_err(|error| self.failed(error))?;
             self.feed.ledger.bytes.store(before + lines.bytes(), Ordering::Relaxed);
             let Some((number, line)) = next else {
                 return Ok(());
             };
+            self.feed.ledger.read.fetch_add(1, Ordering::Relaxed);
             let place = Place { file: Arc::clone(&self.source.name), line: number };
             let (kind, words) = match line {
                 Line::Text(text) => {
@@ -162,10 +157,15 @@ impl Input<'_> {
             };
             if self.feed.format == Format::Csv && self.columns.is_none() {
                 // Without its header nothing of the file means anything.
-                return Err(io::Error::new(io::ErrorKind::InvalidData, words).into());
+                self.feed.ledger.headers.fetch_add(1, Ordering::Relaxed);
+                return Err(self.failed(io::Error::new(io::ErrorKind::InvalidData, words)));
             }
             self.refuse(place, kind, words);
         }
+    }
+
+    fn failed(&self, error: io::Error) -> Halt {
+        Halt::Io(format!("input {}", self.source.name), error)
     }
 
     fn check_limits(&self) -> Result<(), Halt> {
@@ -184,8 +184,8 @@ impl Input<'_> {
     }
 
     fn take(&mut self, text: String, place: Place) -> Result<(), Halt> {
-        let is_blank = self.feed.format != Format::Lines && text.trim().is_empty();
-        if is_blank {
+        if is_blank(&text, self.feed.format) {
+            self.feed.ledger.blank.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         let mut record = Record { text, value: None, columns: None, place };
@@ -203,9 +203,10 @@ impl Input<'_> {
     /// Gives a row its value; false for the header, and for what is refused.
     fn read_row(&mut self, record: &mut Record) -> Result<bool, Halt> {
         let Some(columns) = &self.columns else {
+            self.feed.ledger.headers.fetch_add(1, Ordering::Relaxed);
             let names = header(&record.text).map_err(|words| {
                 let words = format!("line {}: {words}", record.place.line);
-                io::Error::new(io::ErrorKind::InvalidData, words)
+                self.failed(io::Error::new(io::ErrorKind::InvalidData, words))
             })?;
             self.columns = Some(names.into());
             return Ok(false);
@@ -248,6 +249,7 @@ impl Input<'_> {
         record: Record,
         (id, key): (EnvelopeId, Option<String>),
     ) -> Result<(), Halt> {
+        self.feed.empty_outputs()?;
         let Feed { publisher, slip, ledger, rate, window, .. } = &mut *self.feed;
         // The id of a record that cannot be read must not stand in the way of one that can.
         let is_good =
@@ -258,6 +260,7 @@ impl Input<'_> {
         };
         if rate.is_some() {
             if !ledger.wait_until(due_ns) {
+                ledger.unsent.fetch_add(1, Ordering::Relaxed);
                 return Err(Halt::At(End::Stopped));
             }
             let behind = ledger.clock.monotonic_ns().saturating_sub(due_ns);
@@ -288,7 +291,10 @@ impl Input<'_> {
                 self.refuse(place, RefusalKind::Full, words);
                 Ok(())
             }
-            Err(_) => Err(Halt::At(End::Stopped)),
+            Err(_) => {
+                ledger.unsent.fetch_add(1, Ordering::Relaxed);
+                Err(Halt::At(End::Stopped))
+            }
         }
     }
 }

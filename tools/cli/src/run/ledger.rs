@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use waystage::clock::{Clock, SystemClock};
 use waystage::metrics::Histogram;
-use waystage::{Envelope, Route, Settled};
+use waystage::{Cause, Envelope, EnvelopeId, Route, Settled};
 
+use super::account::Lines;
 use super::record::{Place, Record};
 
-/// Refused records named one by one; more are counted only.
-const REFUSALS_KEPT: usize = 10_000;
+/// Refused records named one by one, and dead letters that a stage took; more are counted only.
+const NAMED_MAX: usize = 10_000;
 /// Records handed back by a stop that are named by file and line, of each stage.
 const PLACES_KEPT: usize = 100;
 
@@ -63,11 +64,32 @@ pub struct HandedBack {
     pub places: Vec<Place>,
 }
 
+/// A dead letter that a dead-letter stage took: the bus keeps none of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its id.
+    pub id: EnvelopeId,
+    /// Where the record stands.
+    pub place: Place,
+    /// Why it was given up.
+    pub cause: Cause,
+    /// The stages it visited, oldest first: the last took it, the one before gave it up.
+    pub trail: Vec<Route>,
+}
+
 /// Counters are statistics: Relaxed everywhere, read once all is at rest.
 #[derive(Debug)]
 pub struct Ledger {
     /// The clock of the run.
     pub clock: SystemClock,
+    /// Lines read; rows of CSV.
+    pub read: AtomicU64,
+    /// Lines without any text.
+    pub blank: AtomicU64,
+    /// Header lines of CSV.
+    pub headers: AtomicU64,
+    /// Records read and not sent, because a stop came between.
+    pub unsent: AtomicU64,
     /// Records the bus took.
     pub sent: AtomicU64,
     /// Records skipped because their id was seen.
@@ -87,6 +109,7 @@ pub struct Ledger {
     /// From a record's intended time to its end.
     pub latency: Histogram,
     refusals: Mutex<Vec<Refusal>>,
+    taken: Mutex<(u64, Vec<Taken>)>,
     handed_back: Mutex<HashMap<Option<Route>, HandedBack>>,
     stopped: AtomicBool,
     gate: Mutex<()>,
@@ -100,6 +123,10 @@ impl Ledger {
         let zero = || AtomicU64::new(0);
         Self {
             clock: SystemClock::new(),
+            read: zero(),
+            blank: zero(),
+            headers: zero(),
+            unsent: zero(),
             sent: zero(),
             skipped: zero(),
             without_id: zero(),
@@ -110,6 +137,7 @@ impl Ledger {
             last_told_ns: zero(),
             latency: Histogram::new(),
             refusals: Mutex::new(Vec::new()),
+            taken: Mutex::new((0, Vec::new())),
             handed_back: Mutex::new(HashMap::new()),
             stopped: AtomicBool::new(false),
             gate: Mutex::new(()),
@@ -130,17 +158,52 @@ impl Ledger {
                     stage.places.push(envelope.payload().place.clone());
                 }
             }
+            (Settled::Dead(cause), Some(envelope)) => self.take(cause, envelope),
             _ => {}
         }
         self.last_told_ns.fetch_max(now, Ordering::Relaxed);
         self.told.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn take(&self, cause: &Cause, envelope: &Envelope<Record>) {
+        let mut taken = held(&self.taken);
+        taken.0 += 1;
+        if taken.1.len() < NAMED_MAX {
+            taken.1.push(Taken {
+                id: envelope.id(),
+                place: envelope.payload().place.clone(),
+                cause: cause.clone(),
+                trail: envelope.slip().trail().collect(),
+            });
+        }
+    }
+
+    /// The dead letters that dead-letter stages took: how many, and the first of them.
+    #[must_use]
+    pub fn taken(&self) -> (u64, Vec<Taken>) {
+        held(&self.taken).clone()
+    }
+
+    /// What became of the lines that were read, as far as that is known now.
+    #[must_use]
+    pub fn lines(&self) -> Lines {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Lines {
+            accepted: read(&self.sent),
+            refused: read(&self.refused),
+            skipped: read(&self.skipped),
+            blank: read(&self.blank),
+            headers: read(&self.headers),
+            unsent: read(&self.unsent),
+            read: read(&self.read),
+        }
+    }
+
     /// Writes a refused record down.
     pub fn refuse(&self, refusal: Refusal) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let mut refusals = held(&self.refusals);
-        if refusals.len() < REFUSALS_KEPT {
+        if refusals.len() < NAMED_MAX {
             refusals.push(refusal);
         }
     }

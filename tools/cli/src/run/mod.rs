@@ -6,6 +6,7 @@
 //! 3. The books are closed and reported ([`report`]). Standard output gets the table or the JSON
 //!    document, standard error everything else.
 
+pub mod account;
 pub mod feed;
 pub mod handlers;
 pub mod ledger;
@@ -20,6 +21,7 @@ pub mod progress;
 pub mod record;
 pub mod report;
 pub mod rules;
+pub mod schedule;
 pub mod signals;
 pub mod sources;
 pub mod tally;
@@ -31,7 +33,6 @@ use std::io::{self, IsTerminal as _, Write};
 use serde_json::{Value, json};
 use waystage::OnFull;
 
-use crate::arguments::{Global, Run};
 use crate::exit::Exit;
 use crate::flow::{self, Flow, Severity};
 
@@ -99,10 +100,10 @@ pub fn usage(json: bool, messages: &[String], console: &mut Console<'_>) -> io::
 ///
 /// # Errors
 /// Standard output took no more.
-pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    let flow = match flow::read(&run.flow) {
+pub fn command(options: &Options, console: &mut Console<'_>) -> io::Result<Exit> {
+    let flow = match flow::read(&options.flow_file) {
         Ok((flow, warnings)) => {
-            if !global.quiet {
+            if !options.quiet {
                 let _ = warnings.write(console.talk, "the run goes on");
             }
             flow
@@ -112,7 +113,7 @@ pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Res
             let _ = problems.write(console.talk, "nothing was started");
             let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
             let messages: Vec<_> = errors.map(|problem| problem.message.clone()).collect();
-            return usage(global.json, &messages, console);
+            return usage(options.json, &messages, console);
         }
     };
     let interrupt = match Interrupt::watch() {
@@ -122,7 +123,7 @@ pub fn command(run: &Run, global: &Global, console: &mut Console<'_>) -> io::Res
             return Ok(Exit::Failed);
         }
     };
-    self::run(&flow, &run.options(global), &interrupt, console)
+    run(&flow, options, &interrupt, console)
 }
 
 /// Runs a flow to its end.
@@ -177,7 +178,7 @@ fn describe(flow: &Flow, options: &Options, prepared: &Prepared, console: &mut C
     }
     let (workers, idle) = (prepared.bus.workers(), flow.bus.idle);
     console.say(&format_args!("bus: workers {workers}, idle {idle:?}, pin {:?}", flow.bus.pin));
-    for stage in &flow.stages {
+    for stage in flow.opened() {
         let settings = &stage.settings;
         console.say(&format_args!(
             "stage {}: permits {}, capacity {}, batch {}, attempts {}, on-full {}",

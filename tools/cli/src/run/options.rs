@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use jsonptr::PointerBuf;
 
+use crate::environment::Environment;
+
 /// What the command line says about a run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -23,6 +25,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Inputs instead of those of the flow.
     pub inputs: Vec<String>,
+    /// Which of all these came from the environment.
+    pub environment: Environment,
     /// Where a record's id is, instead of what the flow says.
     pub id: Option<PointerBuf>,
     /// Workers instead of those of the flow.
@@ -35,6 +39,8 @@ pub struct Options {
     pub fail_on: FailOn,
     /// JSON instead of the table.
     pub json: bool,
+    /// The columns of the terminal that gets the report, if one does.
+    pub width: Option<usize>,
     /// Nothing on standard error but errors.
     pub quiet: bool,
     /// What the run is made of is said before it starts.
@@ -53,12 +59,14 @@ impl Options {
             limit: None,
             duration: None,
             inputs: Vec::new(),
+            environment: Environment::default(),
             id: None,
             workers: None,
             progress: false,
             drain: Duration::from_secs(30),
             fail_on: FailOn::Dead,
             json: false,
+            width: None,
             quiet: false,
             verbose: false,
         }
@@ -97,8 +105,7 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "write a rate like 500/s, 5k/s, 1.5M/s or 90/m; it must be above zero".to_owned();
+        let wrong = || "write a rate like 500/s, 5k/s, 1.5M/s or 90/m".to_owned();
         let (count, seconds) = match text.trim().rsplit_once('/') {
             None => (text.trim(), 1.0),
             Some((count, "s")) => (count, 1.0),
@@ -113,13 +120,48 @@ impl FromStr for Rate {
                 None => (count, 1.0),
             },
         };
-        let number: f64 = digits.trim().replace('_', "").parse().map_err(|_ignored| wrong())?;
+        let digits = digits.trim().replace('_', "");
+        // "inf" and "nan" are numbers to the parser, and no rates.
+        if !digits.contains(|c: char| c.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        let number: f64 = digits.parse().map_err(|_ignored| wrong())?;
         let rate = number * factor / seconds;
         // Below one record in 30 years the schedule would leave the range of its clock.
         if !(1e-9..=1e9).contains(&rate) {
-            return Err(wrong());
+            return Err("out of range: a rate is above zero, from one record in 30 years to \
+                        1,000M/s"
+                .to_owned());
         }
         Ok(Self(rate))
+    }
+}
+
+/// How many records to send: a run of none would only empty its outputs.
+///
+/// # Errors
+/// In words, when it is no number, or zero.
+pub fn limit(text: &str) -> Result<u64, String> {
+    let number = text.trim().replace('_', "").parse::<u64>();
+    match number.map_err(|error| format!("{error}; write a number like 1000"))? {
+        0 => {
+            Err("it must be at least 1; `waystage check` looks at a flow without running it"
+                .to_owned())
+        }
+        number => Ok(number),
+    }
+}
+
+/// A time above zero.
+///
+/// # Errors
+/// As [`time`], and when it is zero: such a run would end before it began.
+pub fn some_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("it must be above zero; `waystage check` looks at a flow without \
+                               running it"
+            .to_owned()),
+        time => Ok(time),
     }
 }
 
@@ -137,7 +179,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Rate, time};
+    use super::{Rate, limit, some_time, time};
 
     #[test]
     fn rates() {
@@ -155,9 +197,32 @@ mod tests {
             ("", None),
             ("nan", None),
             ("inf/s", None),
+            ("1e99/s", None),
         ] {
             assert_eq!(text.parse::<Rate>().ok().map(Rate::per_second), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_rate_out_of_range_says_so() {
+        for text in ["1e99/s", "1e999", "0/s", "-5/s", "2000M/s", "1e-12/s"] {
+            let words = text.parse::<Rate>().unwrap_err();
+            assert!(words.starts_with("out of range: a rate is above zero"), "{text}: {words}");
+        }
+        for text in ["fast", "nan", "inf/s", "5/d"] {
+            let words = text.parse::<Rate>().unwrap_err();
+            assert!(words.starts_with("write a rate like 500/s"), "{text}: {words}");
+        }
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_run() {
+        assert_eq!((limit("1"), limit("1_000")), (Ok(1), Ok(1000)));
+        assert_eq!(some_time("1ms"), Ok(Duration::from_millis(1)));
+        assert!(limit("0").unwrap_err().contains("at least 1"));
+        assert!(limit("-1").is_err() && limit("few").is_err() && limit("").is_err());
+        assert!(some_time("0s").unwrap_err().contains("above zero"));
+        assert!(some_time("soon").is_err());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::problem::Problem;
-use super::sources::plain;
 use crate::files::{Identity, Taken};
+use crate::words::plain;
 
 /// A buffer of this many bytes is written out.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -29,9 +29,36 @@ struct State {
     file: File,
     buffer: Vec<u8>,
     lines: u64,
+    /// Whether what an earlier run left is gone.
+    emptied: bool,
+}
+
+impl State {
+    fn new(file: File) -> Self {
+        Self { file, buffer: Vec::new(), lines: 0, emptied: false }
+    }
 }
 
 impl Output {
+    /// Removes what an earlier run left. Before this nothing is appended.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn empty(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.emptied {
+            state.file.set_len(0)?;
+            state.emptied = true;
+        }
+        Ok(())
+    }
+
+    /// Whether what an earlier run left is gone.
+    #[must_use]
+    pub fn is_emptied(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).emptied
+    }
+
     /// Adds one line; `line` brings its own line end.
     ///
     /// # Errors
@@ -102,8 +129,8 @@ impl State {
     }
 }
 
-/// Opens every output, or none: what was made is removed again when one of them fails, and nothing
-/// is emptied before all are open. Equal files are one output, whatever their names.
+/// Opens every output, or none: what was made is removed again when one of them fails. Nothing is
+/// emptied yet: see [`Output::empty`]. Equal files are one output, whatever their names.
 ///
 /// # Errors
 /// Every output that cannot be written, or that is taken: an input of the same run, say.
@@ -127,9 +154,8 @@ pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Outpu
                 let before = opened.iter().find(|(other, _)| *other == place);
                 let output = before.map_or_else(
                     || {
-                        let state = State { file, buffer: Vec::new(), lines: 0 };
                         let (name, path) = (name.clone(), path.clone());
-                        Arc::new(Output { name, path, state: Mutex::new(state) })
+                        Arc::new(Output { name, path, state: Mutex::new(State::new(file)) })
                     },
                     |(_, output)| Arc::clone(output),
                 );
@@ -139,20 +165,10 @@ pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Outpu
         }
     }
     if problems.is_empty() {
-        problems.extend(outputs.iter().filter_map(|output| empty(output).err()));
-    }
-    if problems.is_empty() {
         return Ok(outputs);
     }
     made.undo();
     Err(problems)
-}
-
-fn empty(output: &Output) -> Result<(), Problem> {
-    let state = output.state.lock().unwrap_or_else(PoisonError::into_inner);
-    state.file.set_len(0).map_err(|error| {
-        Problem::new(format!("output {}: {}", output.name, plain(&error)), "make it writable")
-    })
 }
 
 /// What was made while opening, newest last.
@@ -184,7 +200,7 @@ impl Made {
             self.make_folder(folder)?;
         }
         let existed = fs::symlink_metadata(path).is_ok();
-        // Emptied later, once all are open.
+        // Emptied later, once there is something to write.
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         if !existed {
             self.files.push(path.to_owned());
@@ -252,6 +268,10 @@ mod tests {
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
         let wanted = [at("a"), at("sub/../a"), at("b")];
         let outputs = open(&wanted, &Taken::default()).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "old text");
+        for output in &outputs {
+            output.empty().unwrap();
+        }
         let long = [&[b'x'; 40_000][..], b"\n"].concat();
         for output in &outputs {
             output.append(&long).unwrap();
@@ -266,7 +286,7 @@ mod tests {
     #[test]
     fn a_full_device_fails_the_attempt_and_loses_no_count() {
         let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let state = Mutex::new(State { file, buffer: Vec::new(), lines: 0 });
+        let state = Mutex::new(State::new(file));
         let output = Output { name: "full".to_owned(), path: "/dev/full".into(), state };
         let long = [&[b'x'; 40_000][..], b"\n"].concat();
         output.append(&long).unwrap();

@@ -49,11 +49,13 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
     let (Some((bus, slip)), true) = (built, problems.is_empty()) else {
         return Err(problems);
     };
-    let outputs = output::open(&wanted_outputs(flow, options), &taken(options, &sources))?;
+    let opened = output::open(&wanted_outputs(flow, options), &taken(options, &sources));
+    let outputs = opened.map_err(|problems| of_variable(problems, options, "--out"))?;
     let kept = handlers(flow, &bus, outputs).map_err(|problem| vec![problem])?;
     let ledger = Arc::new(Ledger::new());
     let progress = Progress::new(options.progress, &flow.name, &sources);
-    let feed = feed(flow, options, (&bus, slip), sources, &ledger);
+    let outputs = kept.outputs.iter().map(|(_, output)| Arc::clone(output)).collect();
+    let feed = Feed { outputs, ..feed(flow, options, (&bus, slip), sources, &ledger) };
     Ok(Prepared { bus, feed, ledger, kept, progress })
 }
 
@@ -62,6 +64,19 @@ fn sources(flow: &Flow, options: &Options) -> Result<Vec<Source>, Vec<Problem>> 
         return sources::resolve(&flow.input.files, &flow.directory);
     }
     sources::resolve(&options.inputs, Path::new(""))
+        .map_err(|problems| of_variable(problems, options, "--input"))
+}
+
+/// The problems with a value of this flag, naming the variable if it came from one.
+fn of_variable(mut problems: Vec<Problem>, options: &Options, flag: &str) -> Vec<Problem> {
+    let name = options.environment.name(flag);
+    if name != flag {
+        for problem in &mut problems {
+            problem.help = format!("correct or unset {name}, or give {flag}, which wins");
+            problem.what = format!("{} (from {name} of the environment)", problem.what);
+        }
+    }
+    problems
 }
 
 /// The files that no stage may write.
@@ -91,7 +106,7 @@ fn stages(flow: &Flow, options: &Options) -> Result<(Bus<Record>, Slip), Problem
     // In a run every record is timed, so that the report's counts are exact.
     let settings = BusSettings { workers, meter_every: 1, ..flow.bus.clone() };
     let bus = Bus::start(settings).map_err(wrong)?;
-    for stage in &flow.stages {
+    for stage in flow.opened() {
         bus.open_stage(&stage.name, stage.settings.clone(), None).map_err(wrong)?;
     }
     let slip = bus.slip(flow.slip.iter().map(String::as_str)).map_err(wrong)?;
@@ -107,7 +122,7 @@ fn handlers(flow: &Flow, bus: &Bus<Record>, outputs: Vec<Arc<Output>>) -> Result
     let wrong = |error: waystage::BusError| Problem::new(error.to_string(), help);
     let mut kept = Kept::default();
     let mut outputs = outputs.into_iter();
-    for stage in &flow.stages {
+    for stage in flow.opened() {
         let handler = handler(bus, stage, &mut outputs, &mut kept).map_err(wrong)?;
         bus.set_handler(&stage.name, handler).map_err(wrong)?;
     }
@@ -117,7 +132,7 @@ fn handlers(flow: &Flow, bus: &Bus<Record>, outputs: Vec<Arc<Output>>) -> Result
 /// The name and place of each stage's output, in the order of stages.
 fn wanted_outputs(flow: &Flow, options: &Options) -> Vec<(String, PathBuf)> {
     let root = options.out.as_deref().unwrap_or(&flow.directory);
-    let paths = flow.stages.iter().filter_map(|stage| match &stage.handler {
+    let paths = flow.opened().filter_map(|stage| match &stage.handler {
         Handler::Write(path) => Some(path),
         _ => None,
     });
@@ -138,9 +153,10 @@ fn feed(
         id: options.id.clone().or_else(|| flow.input.id.clone()),
         window: flow.input.unique.map(Window::new),
         line_bytes_max: flow.input.max_line,
-        refuses_wrong_rows: !flow.stages.iter().any(parses),
+        refuses_wrong_rows: !flow.opened().any(parses),
         rate: options.rate,
         limit: options.limit,
+        outputs: Vec::new(),
         publisher: bus.publisher(),
         slip,
         ledger: Arc::clone(ledger),

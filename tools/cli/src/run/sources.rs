@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::problem::Problem;
+use crate::words::plain;
 
 /// One input.
 #[derive(Debug, Clone)]
@@ -139,16 +140,6 @@ fn file(name: String, path: PathBuf) -> Result<Source, Problem> {
 
 fn shown(folder: &Path) -> String {
     if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
-}
-
-/// A system error in words.
-#[must_use]
-pub fn plain(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::options::Options;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::record::{Place, Record};
+use super::report::Dead;
 use super::signals::Interrupt;
 
 /// How often the bar, the clock and the signals are looked at.
@@ -79,6 +80,8 @@ pub struct Watched {
     pub leftovers: Vec<Left>,
     /// The dead letters that are kept.
     pub dead: Vec<DeadLetter<Record>>,
+    /// Those that a dead-letter stage took: how many, and the first of them.
+    pub taken: (u64, Vec<Dead>),
     /// From the first read to the last record's end.
     pub time: Duration,
     /// Worker threads.
@@ -116,8 +119,8 @@ pub fn watch(
     let mut input = match thread {
         Ok(_detached) => None,
         Err(error) => {
-            let input = "the input's thread".to_owned();
-            Some(Input::Ended(End::Failed { input, error }))
+            let what = "the input's thread".to_owned();
+            Some(Input::Ended(End::Failed { what, error }))
         }
     };
     let stop = watch.until_the_end(&receiver, &mut input);
@@ -136,13 +139,16 @@ pub fn watch(
     let (books, leftovers) = watch.close(&shutdown.leftovers);
     let infos = bus.dead_letters();
     let dead = infos.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let (number, named) = ledger.taken();
+    let name = |route| bus.name(route).unwrap_or_default();
+    let taken = (number, named.into_iter().map(|taken| Dead::taken(taken, name)).collect());
     let end_ns = match ledger.last_told_ns.load(Ordering::Relaxed) {
         0 => ledger.clock.monotonic_ns(),
         told => told,
     };
     let time = Duration::from_nanos(end_ns.saturating_sub(begin_ns));
     let (input, workers) = (input.unwrap_or(Input::Waits), bus.workers());
-    Watched { stop, input, snapshot, books, leftovers, dead, time, workers, ledger, kept }
+    Watched { stop, input, snapshot, books, leftovers, dead, taken, time, workers, ledger, kept }
 }
 
 /// What the input says within this time.
@@ -226,7 +232,7 @@ impl Watch<'_> {
             all.push(Left { stage, waiting: back.count, running: 0, places });
         }
         for leftover in leftovers.iter().filter(|_| books.in_flight > 0) {
-            let Leftover::Running { stage, calls } = leftover else {
+            let Leftover::Running { stage, envelopes: calls } = leftover else {
                 continue;
             };
             match all.iter_mut().find(|left| left.stage == *stage) {

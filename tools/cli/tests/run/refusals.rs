@@ -108,6 +108,7 @@ fn a_wrong_flag() {
         (["--rate", "fast"], "500/s"),
         (["--rate", "0/s"], "above zero"),
         (["--duration", "30"], "unit"),
+        (["--duration", "-3s"], "unit"),
         (["--workers", "65"], "1..=64"),
         (["--workers", "0"], "1..=64"),
         (["--id", "id"], "/id"),

@@ -87,6 +87,46 @@ not ok
     assert_eq!((code, out.lines().count()), (0, 3), "{out}");
 }
 
+/// Whoever asks: root may write where permissions say that nobody may.
+#[cfg(unix)]
+#[test]
+fn a_folder_is_writable_when_the_system_says_so() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = folder(FLOW);
+    let out = folder.path().join("out");
+    fs::create_dir(&out).expect("created");
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o555)).expect("set");
+    let (code, said, _) = run(folder.path(), &CheckOptions::default());
+    assert_eq!(fs::read_dir(&out).expect("read").count(), 0, "nothing is left behind");
+    let writes = fs::write(out.join("tried"), "").is_ok();
+    assert_eq!(code == 0, writes, "{said}");
+    assert!(writes || said.contains("`out/archive.ndjson`: DIR/out: permission denied"), "{said}");
+}
+
+/// Nobody can, not even root.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_link_to_nowhere_and_another_folder_for_outputs() {
+    let folder = folder(FLOW);
+    let options = |out: &str| CheckOptions { out: Some(out.into()), ..CheckOptions::default() };
+    let file = folder.path().join("data-1.ndjson");
+    let (code, said, _) = run(folder.path(), &options(&file.display().to_string()));
+    assert_eq!(code, 2);
+    assert!(said.contains("data-1.ndjson is not a folder"), "{said}");
+    let (code, said, _) = run(folder.path(), &options(&folder.path().display().to_string()));
+    assert_eq!(code, 0, "{said}");
+    std::os::unix::fs::symlink("gone", folder.path().join("out")).expect("linked");
+    assert_eq!(run(folder.path(), &CheckOptions::default()).0, 2);
+}
+
+#[test]
+fn every_missing_input_is_named() {
+    let folder = folder(&FLOW.replace("\"data-*.ndjson\"", "\"x*\", \"y.ndjson\", \"data-*\""));
+    let (_, out, _) = run(folder.path(), &CheckOptions::default());
+    assert!(out.contains("`x*`: no such file") && out.contains("`y.ndjson`: no such"), "{out}");
+}
+
 #[test]
 fn warnings_are_wrong_only_when_denied() {
     let folder = folder(&FLOW.replace("parse = {}", "permits = 3\nparse = {}"));

@@ -20,14 +20,17 @@ fn input() {
         ("#INPUT", "id = 'id'", &["error 5:7 `id` is not a JSON pointer"]),
         (
             "#INPUT",
-            "unique = { window = 0 }",
-            &["error 5:21 `window` is 0; it must be 1 to 16777216"],
+            "id = '/a'\nunique = { window = 0 }",
+            &["error 6:21 `window` is 0; it must be 1 to 16777216"],
         ),
         (
             "#INPUT",
             "unique = 3",
             &["error 5:10 `unique` must be true, or a table like { window = 100_000 }"],
         ),
+        ("#INPUT", "unique = true", &["warning 5:10 `unique` without `id` skips nothing"]),
+        ("#INPUT", "unique = false", &[]),
+        ("#INPUT", "id = '/a'\nunique = true", &[]),
         (FILES, "files = ['-', 'a', '-']", &["error 4:20 standard input is read twice"]),
         (
             FILES,

@@ -3,6 +3,7 @@
 mod drawn;
 mod messages;
 mod mutations;
+mod odd;
 mod reading;
 
 use std::path::Path;

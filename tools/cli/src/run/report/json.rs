@@ -6,6 +6,7 @@ use waystage::StageSnapshot;
 use waystage::metrics::Quantiles;
 
 use super::{Counted, Dead, Report};
+use crate::run::account::Lines;
 use crate::run::watch::Stop;
 
 /// The schema's name and version.
@@ -20,7 +21,8 @@ pub fn document(report: &Report) -> Value {
         json!({"stage": stage, "by": by, "counts": counts.collect::<Vec<_>>()})
     });
     let written = report.written.iter().map(|file| {
-        json!({"file": file.name, "path": file.path, "stages": file.stages, "lines": file.lines})
+        json!({"file": file.name, "path": file.path, "stages": file.stages, "lines": file.lines,
+            "kept": file.kept})
     });
     let refused = report.refused.1.iter().map(|refusal| {
         let place = &refusal.place;
@@ -32,6 +34,8 @@ pub fn document(report: &Report) -> Value {
         json!({"stage": left.stage, "waiting": left.waiting, "running": left.running,
             "records": places})
     });
+    let given_up = report.given_up.iter();
+    let given_up = given_up.map(|it| json!({"stage": it.stage, "count": it.count, "to": it.to}));
     json!({
         "schema": SCHEMA,
         "flow": report.flow,
@@ -41,6 +45,7 @@ pub fn document(report: &Report) -> Value {
             Stop::Duration => "duration",
         }),
         "errors": report.failures,
+        "input": input(report),
         "accepted": books.accepted,
         "recovered": books.recovered,
         "redriven": books.redriven,
@@ -57,13 +62,23 @@ pub fn document(report: &Report) -> Value {
         "stages": report.stages.iter().map(|stage| row(report, stage)).collect::<Vec<_>>(),
         "tallies": tallies.collect::<Vec<_>>(),
         "written": written.collect::<Vec<_>>(),
-        "skipped": report.skipped,
+        "skipped": report.lines.skipped,
         "without_id": report.without_id,
         "refused": report.refused.0,
         "refusals": refused.collect::<Vec<_>>(),
+        "given_up": given_up.collect::<Vec<_>>(),
+        "dead_letters_taken": report.taken,
         "dead_letters": report.dead.iter().map(dead).collect::<Vec<_>>(),
         "leftovers": leftovers.collect::<Vec<_>>(),
     })
+}
+
+/// The lines of the input: `read` is the sum of all the others.
+fn input(report: &Report) -> Value {
+    let Lines { read, accepted, refused, skipped, blank, headers, unsent } = report.lines;
+    json!({"unit": if report.of_rows { "rows" } else { "lines" }, "read": read,
+        "accepted": accepted, "refused": refused, "skipped": skipped, "blank": blank,
+        "headers": headers, "unsent": unsent})
 }
 
 fn nanoseconds(time: std::time::Duration) -> u64 {
@@ -126,5 +141,6 @@ fn dead(dead: &Dead) -> Value {
         "attempts": dead.attempts,
         "attempts_max": dead.attempts_max,
         "trail": dead.trail,
+        "taken_by": dead.taken_by,
     })
 }

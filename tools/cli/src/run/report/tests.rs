@@ -3,9 +3,10 @@
 use serde_json::Value;
 use waystage::Conservation;
 
-use super::{Report, add_up, json, text};
+use super::{Report, add_up, json, table, text};
 use crate::flow;
 use crate::run::Console;
+use crate::run::account::Lines;
 use crate::run::options::Options;
 use crate::run::prepare::prepare;
 use crate::run::signals::Interrupt;
@@ -13,7 +14,7 @@ use crate::run::watch::watch;
 use crate::words::{self, count, microseconds};
 
 const FLOW: &str = r#"
-slip = ["parse", "slow", "keep"]
+slip = ["parse", "slow", "sort", "keep"]
 [input]
 files = ["lines.ndjson"]
 format = "ndjson"
@@ -23,6 +24,8 @@ parse = { format = "ndjson" }
 work = { busy = "50us" }
 [stage.keep]
 tally = { by = "/a" }
+[stage.sort]
+route = [ { when = { "/a" = 7 }, first = ["never"] } ]
 [stage.never]
 tally = { by = "/a" }
 "#;
@@ -40,6 +43,9 @@ fn report() -> Report {
     let watched = watch(prepared, &options, &Interrupt::never(), &mut console);
     Report::new(&flow, &options, watched)
 }
+
+const NONE: Lines =
+    Lines { read: 0, accepted: 0, refused: 0, skipped: 0, blank: 0, headers: 0, unsent: 0 };
 
 fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name} in {value}"))
@@ -64,7 +70,7 @@ fn the_document_holds_what_the_table_holds() {
         let rate = row["rate_per_second"].as_f64().unwrap();
         let none = number(row, "in") == 0;
         want.push(if none { "-".to_owned() } else { words::rate(rate) });
-        assert_eq!(text::cells(&report, stage), want);
+        assert_eq!(table::cells(&report, stage), want);
     }
 }
 
@@ -73,7 +79,7 @@ fn the_document_holds_the_lines_below_the_table() {
     let report = report();
     let document = json::document(&report);
     let mut data = Vec::new();
-    text::table(&report, &mut data).unwrap();
+    text::print(&report, None, &mut data).unwrap();
     let text = anstream::adapter::strip_bytes(&data).into_vec();
     let text = String::from_utf8(text).unwrap();
     let books = format!(
@@ -86,6 +92,8 @@ fn the_document_holds_the_lines_below_the_table() {
     );
     assert!(text.contains(&books), "{books} in {text}");
     assert!(text.contains("1,101 accepted = 1,100 completed + 1 dead"), "{text}");
+    let input = "input            1,101 lines = 1,101 accepted + 0 refused + 0 skipped + 0 blank\n";
+    assert!(text.contains(input), "{text}");
     assert!(text.contains("tally /a         0 367   1 367   2 366"), "{text}");
     let counts = &document["tallies"][0]["counts"];
     assert_eq!(counts[2], serde_json::json!({"value": "2", "count": 366}));
@@ -97,7 +105,7 @@ fn books_that_do_not_add_up_are_red_and_say_so() {
     let mut report = report();
     report.adds_up = false;
     let mut data = Vec::new();
-    text::table(&report, &mut data).unwrap();
+    text::print(&report, None, &mut data).unwrap();
     let text = String::from_utf8(data).unwrap();
     assert!(text.contains("\u{1b}[31m") || text.contains("31m1,101 accepted"), "{text}");
     assert!(text.contains("do not add up"), "{text}");
@@ -106,15 +114,50 @@ fn books_that_do_not_add_up_are_red_and_say_so() {
 #[test]
 fn books_are_compared_with_what_others_say() {
     let books = Conservation { accepted: 5, completed: 3, dead: 2, ..Conservation::default() };
-    assert!(add_up(&books, Some(5), 5));
+    let sent = |accepted| Lines { read: accepted + 3, accepted, blank: 2, headers: 1, ..NONE };
+    assert!(add_up(&books, Some(&sent(5)), 5));
     assert!(add_up(&books, None, 5), "an input that was left behind says nothing");
-    assert!(!add_up(&books, Some(6), 5), "one that was sent is not in the books");
-    assert!(!add_up(&books, Some(5), 4), "one was settled and never told");
-    assert!(!add_up(&books, Some(5), 6), "one was told twice");
+    assert!(!add_up(&books, Some(&sent(6)), 5), "one that was sent is not in the books");
+    let lost = Lines { read: 9, ..sent(5) };
+    assert!(!add_up(&books, Some(&lost), 5), "a line was read, and nobody knows where it is");
+    assert!(!add_up(&books, Some(&sent(5)), 4), "one was settled and never told");
+    assert!(!add_up(&books, Some(&sent(5)), 6), "one was told twice");
     let torn = Conservation { completed: 4, ..books };
-    assert!(!add_up(&torn, Some(5), 6), "more came out than went in");
+    assert!(!add_up(&torn, Some(&sent(5)), 6), "more came out than went in");
     let running = Conservation { completed: 2, in_flight: 1, ..books };
-    assert!(add_up(&running, Some(5), 4));
-    assert!(add_up(&running, Some(5), 5), "told, and counted a moment later");
-    assert!(!add_up(&running, Some(5), 3));
+    assert!(add_up(&running, Some(&sent(5)), 4));
+    assert!(add_up(&running, Some(&sent(5)), 5), "told, and counted a moment later");
+    assert!(!add_up(&running, Some(&sent(5)), 3));
+}
+
+/// The report in this many columns, without colours.
+fn shown(report: &Report, width: Option<usize>) -> String {
+    let mut data = Vec::new();
+    text::print(report, width, &mut data).unwrap();
+    String::from_utf8(anstream::adapter::strip_bytes(&data).into_vec()).unwrap()
+}
+
+#[test]
+fn the_report_is_no_wider_than_the_terminal() {
+    let report = report();
+    for width in 40..120 {
+        let text = shown(&report, Some(width));
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width} columns: {line}\n{text}");
+        }
+        assert!(text.contains("keep") && text.contains("1,100"), "{text}");
+    }
+    assert!(shown(&report, Some(80)).contains("columns do not fit; --json has them)"));
+    assert!(shown(&report, Some(80)).contains("p99"));
+    assert_eq!(shown(&report, None), shown(&report, Some(200)));
+    assert!(!shown(&report, None).contains("do not fit"));
+}
+
+#[test]
+fn long_names_are_cut_before_columns_are_left_out() {
+    let mut report = report();
+    report.stages[0].name = "a stage with quite a long name".to_owned();
+    let wide = shown(&report, None).lines().next().map_or(0, |line| line.chars().count());
+    let text = shown(&report, Some(wide - 1));
+    assert!(text.contains('\u{2026}') && !text.contains("do not fit"), "{text}");
 }

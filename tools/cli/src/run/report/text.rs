@@ -4,160 +4,104 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use waystage::StageSnapshot;
-use waystage::metrics::Quantiles;
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::{Counted, Dead, Lost, Report};
+use super::facts::{INPUT, facts, sum};
+use super::{Dead, Lost, Report, table};
 use crate::exit::Exit;
 use crate::run::options::Options;
 use crate::run::watch::Left;
 use crate::style::{BAD, STRONG, WARNING};
-use crate::words::{count, microseconds, rate, shortened, time};
+use crate::words::{count, time};
 
 /// Dead letters, refused records and tally values shown one by one.
-const SHOWN_MAX: usize = 10;
+pub(super) const SHOWN_MAX: usize = 10;
 /// The longest name shown whole.
-const NAME_CHARACTERS_MAX: usize = 32;
+pub(super) const NAME_CHARACTERS_MAX: usize = 32;
 
-/// What the table says of a stage, in its order.
-#[must_use]
-pub fn cells(report: &Report, stage: &StageSnapshot) -> Vec<String> {
-    let mut cells = vec![shortened(&stage.name, NAME_CHARACTERS_MAX)];
-    cells.extend([stage.entered, stage.done, stage.retried, stage.dead].map(count));
-    for meter in [&stage.wait, &stage.service] {
-        cells.extend([0.5, 0.99, 0.999].map(|quantile| duration(meter, quantile)));
-    }
-    cells.push(if stage.entered == 0 { "-".to_owned() } else { rate(report.rate(stage)) });
-    cells
-}
-
-fn duration(meter: &Quantiles, quantile: f64) -> String {
-    if meter.count() == 0 { "-".to_owned() } else { microseconds(meter.at(quantile)) }
-}
-
-/// Prints the table, the books, tallies and outputs.
+/// Prints the table, the books, tallies and outputs, no wider than the terminal.
 ///
 /// # Errors
 /// The writer took no more.
-pub fn table(report: &Report, data: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
-        "STAGE",
-        "IN",
-        "DONE",
-        "RETRIED",
-        "DEAD",
-        "WAIT \u{b5}s p50",
-        "p99",
-        "p99.9",
-        "SERVICE \u{b5}s p50",
-        "p99",
-        "p99.9",
-        "RATE/s",
-    ]);
-    for stage in &report.stages {
-        table.add_row(cells(report, stage));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        let is_name = index == 0;
-        column.set_padding(if is_name { (0, 0) } else { (2, 0) });
-        column.set_cell_alignment(if is_name { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    for (index, line) in table.lines().enumerate() {
-        let line = line.trim_end();
-        if index == 0 {
-            writeln!(data, "{STRONG}{line}{STRONG:#}")?;
-        } else {
+pub fn print(report: &Report, width: Option<usize>, data: &mut dyn Write) -> io::Result<()> {
+    table::print(report, width, data)?;
+    writeln!(data)?;
+    books(report, width, data)?;
+    for (label, items) in facts(report) {
+        let indent = 17.min(width.unwrap_or(usize::MAX) / 4);
+        // The terms of an equation stand closer than facts that are apart.
+        let between = if label == INPUT { " " } else { "   " };
+        for line in wrapped(&format!("{label:<16} "), &items, between, indent, width) {
             writeln!(data, "{line}")?;
         }
-    }
-    writeln!(data)?;
-    books(report, data)?;
-    for (label, words) in facts(report) {
-        writeln!(data, "{label:<16} {words}")?;
     }
     Ok(())
 }
 
+/// The items after a label, on as many lines as it takes; an item stays whole.
+pub(super) fn wrapped(
+    label: &str,
+    items: &[String],
+    between: &str,
+    indent: usize,
+    width: Option<usize>,
+) -> Vec<String> {
+    let width = width.unwrap_or(usize::MAX);
+    let (mut lines, mut line, mut is_first) = (Vec::new(), label.to_owned(), true);
+    for item in items {
+        let between = if is_first { "" } else { between };
+        let fits = line.width() + between.width() + item.width() <= width;
+        if fits || line.trim().is_empty() {
+            line.push_str(between);
+        } else {
+            lines.push(std::mem::take(&mut line).trim_end().to_owned());
+            line = " ".repeat(indent);
+        }
+        line.push_str(item);
+        is_first = false;
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
 /// The conservation line.
-fn books(report: &Report, data: &mut dyn Write) -> io::Result<()> {
+fn books(report: &Report, width: Option<usize>, data: &mut dyn Write) -> io::Result<()> {
     let books = &report.books;
-    let terms = |terms: &[(u64, &str, bool)]| {
-        let shown = terms.iter().filter(|(number, _, always)| *always || *number > 0);
-        let shown = shown.map(|(number, name, _)| format!("{} {name}", count(*number)));
-        shown.collect::<Vec<_>>().join(" + ")
-    };
-    let left = terms(&[
+    let left = [
         (books.accepted, "accepted", true),
         (books.recovered, "recovered", false),
         (books.redriven, "redriven", false),
-    ]);
-    let right = terms(&[
+    ];
+    let right = [
         (books.completed, "completed", true),
         (books.dead, "dead", true),
         (books.expired, "expired", true),
         (books.dropped, "dropped", false),
         (books.undelivered, "undelivered", true),
         (books.in_flight, "in flight", false),
-    ]);
+    ];
+    let mut items = sum("", &left);
+    items.extend(sum("= ", &right));
+    let (style, bad) = if report.adds_up { (Style::new(), false) } else { (BAD, true) };
+    let mut lines = wrapped("", &items, " ", 2, width);
     let workers = match report.workers {
         1 => "1 worker".to_owned(),
         workers => format!("{workers} workers"),
     };
     let end = format!("{}, {workers}", time(report.time));
-    if report.adds_up {
-        return writeln!(data, "{left} = {right}        {end}");
+    let last = lines.pop().unwrap_or_default();
+    for line in lines {
+        writeln!(data, "{style}{line}{style:#}")?;
     }
-    let words = "these books do not add up: this is a mistake of waystage, please report it";
-    writeln!(data, "{BAD}{left} = {right}{BAD:#}        {end}")?;
-    writeln!(data, "{BAD}{words}{BAD:#}")
-}
-
-/// The labelled lines below the books.
-fn facts(report: &Report) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let latency = &report.latency;
-    if latency.count() > 0 {
-        let from = if report.paced { "its intended time" } else { "its reading" };
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|at| microseconds(latency.at(at)));
-        let words = format!("p50 {p50}   p99 {p99}   p99.9 {p999}   from {from} to its end");
-        facts.push(("latency \u{b5}s".to_owned(), words));
+    let fits = width.is_none_or(|width| last.width() + 8 + end.width() <= width);
+    let gap = if fits { "        " } else { "\n" };
+    writeln!(data, "{style}{last}{style:#}{gap}{end}")?;
+    if bad {
+        let words = "these books do not add up: this is a mistake of waystage, please report it";
+        writeln!(data, "{BAD}{words}{BAD:#}")?;
     }
-    if report.paced {
-        let words =
-            format!("{} \u{b5}s behind its intended time", microseconds(report.behind_max_ns));
-        facts.push(("latest send".to_owned(), words));
-    }
-    for Counted { by, counts, .. } in &report.tallies {
-        let mut words = String::new();
-        for (name, number) in counts.iter().take(SHOWN_MAX) {
-            let name = shortened(name, NAME_CHARACTERS_MAX);
-            let _ = write!(words, "{name} {}   ", count(*number));
-        }
-        if counts.len() > SHOWN_MAX {
-            let _ = write!(words, "({SHOWN_MAX} of {} shown)", count(counts.len() as u64));
-        }
-        facts.push((format!("tally {by}"), words.trim_end().to_owned()));
-    }
-    if !report.written.is_empty() {
-        let files = report.written.iter();
-        let files = files.map(|file| format!("{} {}", file.name, count(file.lines)));
-        facts.push(("written".to_owned(), files.collect::<Vec<_>>().join("   ")));
-    }
-    if report.skipped > 0 {
-        let words = format!("{} whose id was seen before", count(report.skipped));
-        facts.push(("skipped".to_owned(), words));
-    }
-    if report.without_id > 0 {
-        let words = format!("{}: file and line stand for it", count(report.without_id));
-        facts.push(("without id".to_owned(), words));
-    }
-    if report.refused.0 > 0 {
-        facts.push(("refused".to_owned(), count(report.refused.0)));
-    }
-    facts
+    Ok(())
 }
 
 /// Says on standard error what needs attention, and what to do next. That it cannot be said is no
@@ -179,7 +123,8 @@ pub fn talk(report: &Report, options: &Options, talk: &mut dyn Write) {
     for dead in report.dead.iter().take(SHOWN_MAX) {
         say(&dead_line(dead));
     }
-    more(report.dead.len() as u64, "dead letters", &mut say);
+    let kept = report.dead.iter().filter(|dead| dead.taken_by.is_none()).count() as u64;
+    more(kept + report.taken, "dead letters", &mut say);
     for Lost { what, words } in &report.lost {
         say(&format_args!("{WARNING}{what}{WARNING:#}: {words}"));
     }
@@ -202,6 +147,9 @@ fn dead_line(dead: &Dead) -> String {
     if *attempts > 0 {
         let max = dead.attempts_max.unwrap_or(*attempts);
         let _ = write!(line, " (attempt {attempts} of {max})");
+    }
+    if let Some(stage) = &dead.taken_by {
+        let _ = write!(line, " (now in {stage})");
     }
     line
 }
@@ -240,11 +188,13 @@ fn next(report: &Report, options: &Options) -> String {
         }
         Exit::Stopped => format!("{again}   # starts from the beginning"),
         Exit::Failed => format!("mend what the error names, then {again}"),
-        Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => match report.written.first() {
-            Some(file) => {
-                format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
+        Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => {
+            match report.written.iter().find(|file| file.lines > 0) {
+                Some(file) => {
+                    format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
+                }
+                None => format!("change `slip` in {flow}, then waystage check {flow}"),
             }
-            None => format!("change `slip` in {flow}, then waystage check {flow}"),
-        },
+        }
     }
 }

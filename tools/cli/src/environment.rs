@@ -1,0 +1,88 @@
+//! Values that came from the environment: their errors name the variable, not the flag that nobody
+//! gave.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory as _, Error, FromArgMatches as _};
+
+use crate::arguments::{self, Arguments};
+
+/// The variables whose values are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment(Vec<String>);
+
+impl Environment {
+    /// What messages call the value of a flag: the variable it came from, or the flag.
+    #[must_use]
+    pub fn name<'n>(&'n self, flag: &'n str) -> &'n str {
+        let variable = variable(flag);
+        self.0.iter().find(|name| **name == variable).map_or(flag, String::as_str)
+    }
+
+    fn of(matches: &ArgMatches) -> Self {
+        let used = matches
+            .ids()
+            .map(clap::Id::as_str)
+            .filter(|id| matches.value_source(id) == Some(ValueSource::EnvVariable));
+        Self(used.map(variable).collect())
+    }
+}
+
+/// The variable of a flag, or of its field.
+fn variable(flag: &str) -> String {
+    format!("WAYSTAGE_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase())
+}
+
+/// Reads a command line, and the environment for what it leaves out.
+///
+/// # Errors
+/// What is wrong with either.
+pub fn read(line: &[OsString]) -> Result<(Arguments, Environment), Error> {
+    let matches =
+        Arguments::command().try_get_matches_from(line).map_err(|error| named(error, line))?;
+    let mut arguments = Arguments::from_arg_matches(&matches)?;
+    let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
+    let environment = Environment::of(inner);
+    if let arguments::Command::Run(run) = &mut arguments.command
+        && environment.name("--input") != "--input"
+        && !run.inputs.is_empty()
+    {
+        // What is on the line wins.
+        run.input.clear();
+    }
+    Ok((arguments, environment))
+}
+
+/// The error of a line that would be right without the environment, in the variable's name.
+fn named(mut error: Error, line: &[OsString]) -> Error {
+    let kinds = [ErrorKind::InvalidValue, ErrorKind::ValueValidation, ErrorKind::ArgumentConflict];
+    let alone = without_environment(Arguments::command()).try_get_matches_from(line);
+    let (true, Ok(alone)) = (kinds.contains(&error.kind()), alone) else {
+        return error;
+    };
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        if let Some(ContextValue::String(shown)) = error.get(kind)
+            && let Some(flag) = shown.split_whitespace().next()
+            && !is_given(flag, &alone)
+        {
+            let words = format!("{} of the environment", variable(flag));
+            error.insert(kind, ContextValue::String(words));
+        }
+    }
+    error
+}
+
+/// Whether a flag stands on the line.
+fn is_given(flag: &str, line: &ArgMatches) -> bool {
+    let line = line.subcommand().map_or(line, |(_, inner)| inner);
+    let id = flag.trim_start_matches('-').replace('-', "_");
+    line.ids().any(|known| known.as_str() == id)
+        && line.value_source(&id) == Some(ValueSource::CommandLine)
+}
+
+fn without_environment(command: Command) -> Command {
+    let none = None::<&'static str>;
+    command.mut_args(|argument| argument.env(none)).mut_subcommands(without_environment)
+}

@@ -1,0 +1,143 @@
+//! The files that a flow names: inputs that must be there, outputs that must be writable.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::{CheckOptions, Flow, Tick, bytes_text, counted};
+use crate::files::Taken;
+use crate::flow::model::Handler;
+use crate::words::plain;
+
+pub(super) fn input(flow: &Flow) -> Tick {
+    let mut wrong = Vec::new();
+    let (mut files, mut bytes, mut standard) = (0, 0, false);
+    for pattern in &flow.input.files {
+        if pattern == "-" {
+            standard = true;
+            continue;
+        }
+        let found = match matches(&flow.directory, pattern) {
+            Ok(found) => found,
+            Err(error) => {
+                let (folder, error) = (error.path().display(), plain(error.error()));
+                wrong.push(format!("`{pattern}`: {folder}: {error}"));
+                continue;
+            }
+        };
+        if found.is_empty() {
+            wrong.push(format!("`{pattern}`: no such file in {}", shown(&flow.directory)));
+        }
+        for path in found {
+            match size(&path) {
+                Ok(size) => bytes += size,
+                Err(error) => wrong.push(format!("`{}`: {}", path.display(), plain(&error))),
+            }
+            files += 1;
+        }
+    }
+    let mut found = match files {
+        0 if standard => "standard input".to_owned(),
+        0 => "none in the flow; give `waystage run` some".to_owned(),
+        _ => format!("{}, {}", counted(files, "file"), bytes_text(bytes)),
+    };
+    if files > 0 && standard {
+        found.push_str(" and standard input");
+    }
+    if files == 0 && !wrong.is_empty() {
+        "not found".clone_into(&mut found);
+    }
+    Tick { what: "input", found, wrong }
+}
+
+/// The file of this name, or else the files that match it as a pattern.
+fn matches(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, glob::GlobError> {
+    let path = directory.join(pattern);
+    if path.exists() {
+        return Ok(vec![path]);
+    }
+    // The folder is not a pattern, whatever characters it is written with.
+    let folder = glob::Pattern::escape(&directory.to_string_lossy());
+    let pattern = Path::new(&folder).join(pattern);
+    match glob::glob(&pattern.to_string_lossy()) {
+        Ok(paths) => {
+            let is_file = |path: &PathBuf| !path.is_dir();
+            paths.filter(|path| path.as_ref().map_or(true, is_file)).collect()
+        }
+        Err(_not_a_pattern) => Ok(Vec::new()),
+    }
+}
+
+/// The size of a file that can be read.
+fn size(path: &Path) -> io::Result<u64> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::Error::other("this is a folder"));
+    }
+    if metadata.is_file() {
+        // Opening a named pipe would wait for its writer.
+        File::open(path)?;
+    }
+    Ok(metadata.len())
+}
+
+pub(super) fn outputs(flow: &Flow, options: &CheckOptions) -> Tick {
+    let mut wrong = Vec::new();
+    let mut taken = Taken::default();
+    for pattern in flow.input.files.iter().filter(|pattern| *pattern != "-") {
+        // What cannot be read is told with the input.
+        for path in matches(&flow.directory, pattern).unwrap_or_default() {
+            taken.path(&path, "the same file is an input");
+        }
+    }
+    taken.path(&options.path, "the same file is the flow file");
+    let of = options.out_variable.as_ref();
+    let of = of.map_or_else(String::new, |name| format!(" (from {name} of the environment)"));
+    let root = options.out.as_deref().unwrap_or(&flow.directory);
+    let mut files = 0;
+    for stage in flow.opened() {
+        if let Handler::Write(path) = &stage.handler {
+            files += 1;
+            if let Err(error) = writable(&root.join(path), &taken) {
+                wrong.push(format!("`{}`: `{}`: {error}{of}", stage.name, path.display()));
+            }
+        }
+    }
+    Tick { what: "outputs writable", found: counted(files, "file"), wrong }
+}
+
+/// Whether a file can be written, asked of the system without making or changing anything.
+fn writable(path: &Path, taken: &Taken) -> Result<(), String> {
+    if let Ok(metadata) = fs::metadata(path) {
+        if metadata.is_dir() {
+            return Err("this is a folder".to_owned());
+        }
+        taken.check(&metadata).map_err(str::to_owned)?;
+        OpenOptions::new().append(true).open(path).map_err(|error| plain(&error))?;
+        return Ok(());
+    }
+    let here = |folder: &'_ Path| match folder.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => folder.to_owned(),
+    };
+    let mut folders = path.ancestors().skip(1).map(here);
+    // Links that lead nowhere are in the way.
+    let Some(folder) = folders.find(|folder| fs::symlink_metadata(folder).is_ok()) else {
+        return Err("no such folder".to_owned());
+    };
+    if !folder.is_dir() {
+        return Err(format!("{} is not a folder", folder.display()));
+    }
+    // The system knows what permissions do not tell: who asks, and what is mounted read-only.
+    accessat(CWD, &folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|error| format!("{}: {}", folder.display(), plain(&error.into())))
+}
+
+fn shown(directory: &Path) -> String {
+    if directory.as_os_str().is_empty() {
+        return "this folder".to_owned();
+    }
+    directory.display().to_string()
+}

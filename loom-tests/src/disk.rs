@@ -1,4 +1,5 @@
-//! A disk of the smallest kind for models of the log: files on the heap, and what is durable of each.
+//! A disk of the smallest kind for models of the log: files on the heap, and what is durable of
+//! each.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! Appending and flushing together: no record stays in the queue, nobody waits for ever, and nothing
-//! is acknowledged that the disk does not have.
+//! Appending and flushing together: no record stays in the queue, nobody waits for ever, and
+//! nothing is acknowledged that the disk does not have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

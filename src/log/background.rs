@@ -26,7 +26,8 @@ struct Orders {
 #[derive(Debug)]
 pub(crate) struct Background {
     preparer: Arc<Preparer>,
-    /// When a flush has to begin, in monotonic nanoseconds; lowered by writers, taken under the lock.
+    /// When a flush has to begin, in monotonic nanoseconds; lowered by writers, taken under the
+    /// lock.
     flush_at: AtomicU64,
     orders: Mutex<Orders>,
     news: Condvar,

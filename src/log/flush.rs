@@ -116,7 +116,10 @@ impl Flush {
         if writer.progress.durable() >= sequence || writer.poison.check().is_err() {
             return false;
         }
-        let is_there = |(_, waiter): &(u64, Waiter)| matches!(waiter, Waiter::Task(known) if known.will_wake(waker));
+        let is_there = |(_, waiter): &(u64, Waiter)| match waiter {
+            Waiter::Task(known) => known.will_wake(waker),
+            Waiter::Thread(_) => false,
+        };
         match waiters.iter_mut().find(|waiter| is_there(waiter)) {
             // The same task may wait for several records; the first wakes it, and it asks again.
             Some(waiter) => waiter.0 = waiter.0.min(sequence),

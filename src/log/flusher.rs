@@ -1,5 +1,5 @@
-//! Flushing one file, where a failure is final: the kernel reports a failed flush once and calls the
-//! next one good, though the bytes are gone.
+//! Flushing one file, where a failure is final: the kernel reports a failed flush once and calls
+//! the next one good, though the bytes are gone.
 
 use std::io;
 use std::sync::Arc;

@@ -65,7 +65,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     std::fs::create_dir_all(path)?;
     for made in missing {
         let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        File::open(parent.unwrap_or_else(|| Path::new(".")))?.sync_all()?;
     }
     Ok(())
 }

@@ -38,8 +38,8 @@ impl Preparer {
         self.segment_bytes
     }
 
-    /// Whether this segment is still to be made ahead of need; true once for each. Where it finds no
-    /// room, it is not tried again before it is needed.
+    /// Whether this segment is still to be made ahead of need; true once for each. Where it finds
+    /// no room, it is not tried again before it is needed.
     pub(crate) fn wants(&self, number: u64) -> bool {
         // ORDERING: Relaxed on both: it only saves work; `ensure` has its lock.
         self.tried.load(Ordering::Relaxed) < number

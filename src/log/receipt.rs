@@ -41,8 +41,8 @@ impl Receipt {
         Ok(false)
     }
 
-    /// Waits until the record is acknowledged, and returns its sequence. Where a flush is needed and
-    /// nobody does it, this call does, for all that wait.
+    /// Waits until the record is acknowledged, and returns its sequence. Where a flush is needed
+    /// and nobody does it, this call does, for all that wait.
     ///
     /// # Errors
     /// When it found no room, or the log was poisoned before the record was acknowledged.

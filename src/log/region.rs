@@ -154,8 +154,8 @@ impl RegionWriter {
             let word = u64::from_le_bytes(word).to_le();
             #[expect(clippy::cast_ptr_alignment, reason = "aligned, see below")]
             let place = target.cast::<u64>();
-            // SAFETY: the memory begins at a page or a word, and `start` is a multiple of eight; the
-            // rest as for `rest`. One store, volatile so that it stays behind the fence.
+            // SAFETY: the memory begins at a page or a word, and `start` is a multiple of eight;
+            // the rest as for `rest`. One store, volatile so that it stays behind the fence.
             unsafe { place.write_volatile(word) };
         } else {
             // SAFETY: as for `rest`. No record is so short, nor begins elsewhere.

@@ -27,7 +27,7 @@ pub enum Sync {
 /// let settings = LogSettings { sync: Sync::Os, ..LogSettings::default() };
 /// assert_eq!(settings.segment_bytes, 64 << 20);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct LogSettings {
     /// Bytes of a new segment, 4 KiB to 2 GiB and a multiple of 4 KiB; 64 MiB by default. No record
     /// is longer.

@@ -43,8 +43,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a directory, which is made if it is not there; `None` for what was recovered
-    /// when there was no log. Torn records at the end are cut.
+    /// Opens the log in a directory, which is made if it is not there; `None` for what was
+    /// recovered when there was no log. Torn records at the end are cut.
     ///
     /// # Errors
     /// When somebody else has it open, when it is damaged, and what the storage says. Then nothing

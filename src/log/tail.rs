@@ -62,7 +62,7 @@ impl Tail {
     ) -> Result<Self, LogError> {
         let TailSettings { segment_bytes, is_safe, seed } = settings;
         let new = u128::from(mix(seed, 0)) << 64 | u128::from(mix(!seed, 0));
-        let log = recovered.map_or(new.to_le_bytes(), Recovered::log);
+        let log = recovered.map_or_else(|| new.to_le_bytes(), Recovered::log);
         let last = recovered.map_or(0, Recovered::last_segment);
         let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, last);
         let (header, end) = match recovered {

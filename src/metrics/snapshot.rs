@@ -65,8 +65,8 @@ impl Conservation {
 /// let stage = &bus.snapshot().stages[0];
 /// assert_eq!(stage.lints, [Lint::PermitsAboveWorkers { permits: 8, workers: 2 }]);
 /// assert_eq!(stage.lints[0].to_string(),
-///     "W2 8 permits for 2 workers: at most 2 of its calls run at once; the other permits help only \
-///      while calls of it wait for room elsewhere");
+///     "W2 8 permits for 2 workers: at most 2 of its calls run at once; the other permits \
+///      help only while calls of it wait for room elsewhere");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,8 +98,8 @@ impl fmt::Display for Lint {
         let Self::PermitsAboveWorkers { permits, workers } = self;
         write!(
             f,
-            "{} {permits} permits for {workers} workers: at most {workers} of its calls run at once; \
-             the other permits help only while calls of it wait for room elsewhere",
+            "{} {permits} permits for {workers} workers: at most {workers} of its calls run at \
+             once; the other permits help only while calls of it wait for room elsewhere",
             self.id()
         )
     }

@@ -335,7 +335,8 @@ fn a20_others_go_on_beside_a_stuck_handler_and_a_stage_under_load() {
             Ok(())
         })
         .unwrap();
-        bus.add_stage("busy", room_for(4), move |context| {
+        let circle = StageSettings { hop_timeout: Duration::from_secs(1), ..room_for(4) };
+        bus.add_stage("busy", circle, move |context| {
             context.push(again)?;
             Ok(())
         })

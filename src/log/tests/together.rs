@@ -63,7 +63,7 @@ fn a_real_directory_keeps_what_threads_append() {
     for sync in [Sync::Each, Sync::Within(std::time::Duration::from_millis(1)), Sync::Os] {
         let directory = tempfile::tempdir().unwrap();
         let settings = LogSettings { sync, segment_bytes: 65_536, ..LogSettings::default() };
-        let (log, none) = Log::open(directory.path(), settings.clone()).unwrap();
+        let (log, none) = Log::open(directory.path(), settings).unwrap();
         assert!(none.is_none());
         std::thread::scope(|scope| {
             for thread in 0..3_u8 {
@@ -133,7 +133,7 @@ fn b10_no_room_refuses_the_record_and_nothing_else() {
     let (log, _) = log_on(&disk, Sync::Each, 4_096);
     let body = vec![1; 1_500];
     for _ in 0..2 {
-        let _ = log.append(&body).unwrap();
+        let _receipt = log.append(&body).unwrap();
     }
     // The roll flushes, then makes the next segment.
     disk.fail_at(disk.operations() + 1, Fault::Error(std::io::ErrorKind::StorageFull));
@@ -178,7 +178,7 @@ fn times_never_go_down() {
     let (log, _) = Log::on(Arc::new(disk.clone()), &settings, clock.clone()).unwrap();
     for wall in [5_000, 9_000, 0, 7_000, 9_001] {
         clock.set_wall_ms(wall);
-        let _ = log.append(b"x").unwrap();
+        let _receipt = log.append(b"x").unwrap();
     }
     log.flush().unwrap();
     let (_, recovered) = log_on(&disk.after_kill(), Sync::Each, 4_096);
@@ -210,11 +210,11 @@ fn an_explicit_flush_of_an_os_log_covers_the_segments_left_behind() {
         let disk = SimulatedDisk::default();
         let (log, _) = log_on(&disk, Sync::Os, 4_096);
         for _ in 0..flushed {
-            let _ = log.append(&[9; 1_000]).unwrap();
+            let _receipt = log.append(&[9; 1_000]).unwrap();
         }
         assert_eq!(log.flush().unwrap(), flushed);
         for _ in 0..10 {
-            let _ = log.append(&[8; 1_000]).unwrap();
+            let _receipt = log.append(&[8; 1_000]).unwrap();
         }
         let after = disk.after_power_cut(&mut |bound| random.below(bound));
         let (_, recovered) = log_on(&after, Sync::Os, 4_096);

@@ -2,8 +2,8 @@
 //!
 //! Every run writes to a fresh directory beside `--dir`, and every subject does what its row says:
 //! `each` returns from an append only after a flush of the file (okaywal does the same by
-//! `fdatasync`); `not synced` leaves the bytes with the operating system (commitlog never flushes its
-//! data file). Making the first segment is not timed. Runs on a busy machine are repeated.
+//! `fdatasync`); `not synced` leaves the bytes with the operating system (commitlog never flushes
+//! its data file). Making the first segment is not timed. Runs on a busy machine are repeated.
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 

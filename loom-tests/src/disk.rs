@@ -6,8 +6,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waystage::log::disk::{Disk, FileFlusher, FileWriter, Opened, Stable};
-use waystage::log::region::{Region, RegionWriter};
+use waystage::model::{
+    Disk, FileFlusher, FileWriter, Opened, Region, RegionWriter, Stable,
+};
 
 /// Files of one model. The list of files and the counts are std's: they are no part of what is
 /// explored, and nothing of loom's happens under that lock.
@@ -82,9 +83,8 @@ impl Disk for HeapDisk {
         let file = self.named(name)?;
         let writer = file.writer();
         assert_eq!(writer.position(), stable, "models never recover");
-        let region = Arc::clone(writer.region());
         drop(writer);
-        Ok(Opened { region, writer: Box::new(Writer(Arc::clone(&file))), flusher: file })
+        Ok(Opened { writer: Box::new(Writer(Arc::clone(&file))), flusher: file })
     }
 
     fn view(&self, name: &str) -> io::Result<Arc<Region>> {

@@ -66,8 +66,6 @@ pub type Stable = u64;
 /// A file opened for writing.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its bytes, for readers.
-    pub region: Arc<Region>,
     /// Adds to it.
     pub writer: Box<dyn FileWriter>,
     /// Makes what was written durable.

@@ -23,7 +23,7 @@ pub enum WritePath {
     Map,
 }
 
-/// A directory, locked for this process or open for reading.
+/// A directory, locked for this process.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -44,15 +44,6 @@ impl Folder {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
-    }
-
-    /// Opens a directory for reading, whoever writes there.
-    ///
-    /// # Errors
-    /// When it is not there, no directory, or not to be opened.
-    pub fn read(path: &Path) -> io::Result<Self> {
-        let handle = open_directory(path)?;
-        Ok(Self { path: path.to_owned(), handle, write_path: WritePath::Call })
     }
 }
 
@@ -108,7 +99,6 @@ impl Disk for Folder {
         let is_mapped = self.write_path == WritePath::Map;
         let writer = Region::mapped(&file, stable, is_mapped)?;
         Ok(Opened {
-            region: Arc::clone(writer.region()),
             writer: Box::new(SegmentWriter {
                 file: (!is_mapped).then(|| Arc::clone(&file)),
                 writer,

@@ -71,7 +71,7 @@ pub struct Verdict {
 ///
 /// # Errors
 /// The first damage.
-pub fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
+pub(crate) fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
     let watermark = surveys.iter().map(|survey| survey.watermark).max().unwrap_or(0);
     check_numbers(surveys, watermark)?;
     let end = surveys.first().map_or(0, |survey| survey.end);

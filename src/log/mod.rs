@@ -1,45 +1,53 @@
 //! The segment log: an append-only store of checksummed records that survives crash and power cut.
 //!
+//! [`Log`] is what threads append to; [`Receipt`] tells when a record is safe; what a crash left comes
+//! back as [`Recovered`]. The bus does not use it yet: it is a log of its own for now.
+//!
 //! `README.md` beside this file has the format, the order of writes and the rules of recovery;
-//! names like *W3* refer to it. Files: [`frame`] (one record as bytes), [`mask`] (bodies without
-//! runs of zeros), [`torn`] (a record cut short against a damaged one), [`segment`] (a file and its
-//! header), [`survey`] and [`judge`] (what recovery finds and what it means), [`disk`] and
-//! [`region`] (where the bytes are). What records say: [`entry`] (the bytes), [`fold`] and
-//! [`state`] (what is true after them), [`checkpoint`] and [`restore`] (a state as records, and
-//! back).
+//! names like *W3* refer to it. Files: `frame` (one record as bytes), `mask` (bodies without runs
+//! of zeros), `torn` (a record cut short against a damaged one), `segment` (a file and its header),
+//! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
+//! (where the bytes are), `tail`, `writer` and `flush` (adding records). What records say: [`entry`]
+//! (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and [`restore`] (a
+//! state as records, and back).
+#![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
 mod background;
 pub mod checkpoint;
-pub mod disk;
+pub(crate) mod disk;
 pub mod entry;
 pub mod error;
 mod flush;
 mod flusher;
 pub mod fold;
-pub mod folder;
+mod folder;
 pub mod frame;
-pub mod judge;
-pub mod mask;
+mod judge;
+mod mask;
 mod poison;
 mod prepare;
 mod receipt;
-pub mod recover;
-pub mod region;
+mod recover;
+pub(crate) mod region;
 pub mod restore;
 pub mod segment;
 mod settings;
 pub mod settled;
 pub mod state;
 mod store;
-pub mod survey;
-pub mod tail;
-pub mod torn;
+mod survey;
+mod tail;
+mod torn;
 mod writer;
 
 pub use error::LogError;
+pub use folder::WritePath;
+pub use judge::{Damage, Flaw, Verdict};
 pub use receipt::Receipt;
+pub use recover::Recovered;
 pub use settings::{LogSettings, Sync};
 pub use store::Log;
+pub use survey::Order;
 
 #[cfg(test)]
 mod simulated;

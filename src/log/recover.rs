@@ -22,7 +22,7 @@ const ZEROS_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Recovered {
     /// The segments needed, which were surveyed.
-    pub segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     /// Where the log ends.
     pub verdict: Verdict,
     /// The newest complete checkpoint; `None`: everything begins with record 1.
@@ -33,7 +33,7 @@ pub struct Recovered {
 
 /// One segment of a recovered log.
 #[derive(Debug)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// What it holds.
     pub survey: Survey,
     region: Arc<Region>,
@@ -129,7 +129,7 @@ impl Recovered {
 ///
 /// # Errors
 /// Damage, files that are no segments, and what the storage says.
-pub fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+pub(crate) fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
     let numbers = numbers(disk)?;
     let mut segments: VecDeque<Segment> = VecDeque::with_capacity(numbers.len());
     let mut bound = u64::MAX;
@@ -199,7 +199,7 @@ fn judged<'a>(
 ///
 /// # Errors
 /// As [`inspect`], and then nothing was changed; or what the storage says.
-pub fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+pub(crate) fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
     let recovered = inspect(disk)?;
     remove_unfinished(disk)?;
     // A name that is there may be one that a killed process gave and never flushed.

@@ -255,7 +255,6 @@ impl Disk for SimulatedDisk {
         let stable_bytes = bytes.get(..stable).ok_or(io::ErrorKind::UnexpectedEof)?;
         let writer = Region::heap(bytes.len(), stable_bytes)?;
         Ok(Opened {
-            region: Arc::clone(writer.region()),
             writer: Box::new(SimulatedWriter { disk: self.clone(), file, writer }),
             flusher: Arc::new(SimulatedFlusher { disk: self.clone(), file }),
         })

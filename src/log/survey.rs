@@ -9,7 +9,7 @@ use super::segment::{HEADER_BYTES, SegmentHeader};
 
 /// How the records of a segment end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// In zeros, up to the end of the file.
     Clean,
     /// In bytes that are no record.
@@ -37,7 +37,7 @@ pub enum Order {
 
 /// The first and the last record of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub(crate) struct Run {
     /// Sequence of the first.
     pub first: u64,
     /// Its watermark.
@@ -54,7 +54,7 @@ pub struct Run {
 
 /// What one segment holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Its header.
     pub header: SegmentHeader,
     /// Its records from the beginning, as long as each follows the one before.
@@ -70,7 +70,7 @@ pub struct Survey {
 }
 
 /// Surveys the bytes of a whole segment.
-pub fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
+pub(crate) fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
     let identity = header.identity;
     let mut survey = Survey {
         header,
@@ -130,7 +130,12 @@ fn follow(run: Option<Run>, stamp: &frame::Stamp) -> Result<Run, Order> {
 ///
 /// # Errors
 /// How it cannot.
-pub fn check_order(run: &Run, sequence: u64, time: u64, watermark: u64) -> Result<(), Order> {
+pub(crate) fn check_order(
+    run: &Run,
+    sequence: u64,
+    time: u64,
+    watermark: u64,
+) -> Result<(), Order> {
     if sequence != run.last + 1 {
         return Err(Order::Sequence { expected: run.last + 1, found: sequence });
     }

@@ -21,7 +21,7 @@ const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// What a tail is made with.
 #[derive(Debug, Clone, Copy)]
-pub struct TailSettings {
+pub(crate) struct TailSettings {
     /// Bytes of a new segment.
     pub segment_bytes: u64,
     /// Whether a segment is flushed before the next one is used (W3).
@@ -32,7 +32,7 @@ pub struct TailSettings {
 
 /// The end of a log.
 #[derive(Debug)]
-pub struct Tail {
+pub(crate) struct Tail {
     disk: Arc<dyn Disk>,
     preparer: Arc<Preparer>,
     is_safe: bool,
@@ -113,6 +113,7 @@ impl Tail {
     }
 
     /// Where the next record goes in that segment, once the buffer is written.
+    #[cfg(test)]
     pub fn position(&self) -> u64 {
         self.active.writer.position()
     }

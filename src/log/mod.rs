@@ -1,15 +1,15 @@
 //! The segment log: an append-only store of checksummed records that survives crash and power cut.
 //!
-//! [`Log`] is what threads append to; [`Receipt`] tells when a record is safe; what a crash left comes
-//! back as [`Recovered`]. The bus does not use it yet: it is a log of its own for now.
+//! [`Log`] is what threads append to; [`Receipt`] tells when a record is safe; what a crash left
+//! comes back as [`Recovered`]. The bus does not use it yet: it is a log of its own for now.
 //!
 //! `README.md` beside this file has the format, the order of writes and the rules of recovery;
 //! names like *W3* refer to it. Files: `frame` (one record as bytes), `mask` (bodies without runs
 //! of zeros), `torn` (a record cut short against a damaged one), `segment` (a file and its header),
 //! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
-//! (where the bytes are), `tail`, `writer` and `flush` (adding records). What records say: [`entry`]
-//! (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and [`restore`] (a
-//! state as records, and back).
+//! (where the bytes are), `tail`, `writer` and `flush` (adding records). What records say:
+//! [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and
+//! [`restore`] (a state as records, and back).
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
 mod background;

@@ -106,7 +106,8 @@ pub struct Redriven {
     pub redriven: usize,
     /// Left, because they were re-driven as often as allowed.
     pub guarded: usize,
-    /// Left, because the stage did not take them.
+    /// Left, because the stage did not take them; or dropped, if newer ones had filled the store
+    /// meanwhile.
     pub refused: usize,
 }
 

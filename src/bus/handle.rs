@@ -39,8 +39,8 @@ impl<P: Send + 'static> Handle<P> {
     /// Publishes, waiting for room as long as the stage's `OnFull` says.
     ///
     /// # Errors
-    /// [`PublishError`] with the envelope. Inside a handler it never waits: a full stage is `Full`
-    /// at once.
+    /// [`PublishError`] with the envelope. Inside a handler or a callback it never waits: a full
+    /// stage is `Full` at once.
     pub fn publish(&self, envelope: Envelope<P>) -> Result<(), PublishError<P>> {
         self.enter(envelope, Wait::Policy)
     }

@@ -165,7 +165,8 @@ impl<P: Send + 'static> Bus<P> {
 
     /// Ends the bus: stops intake, finishes itineraries until `limit`, hands back what is left.
     ///
-    /// Called from a handler it only starts: intake stops, and the report says what is in flight.
+    /// Called from a handler or a callback, of any bus, it only starts: intake stops, and the
+    /// report says what is in flight.
     ///
     /// Called again after the end it does nothing but report anew: what was [`Leftover::InHand`]
     /// and has been handed back since is then named as [`Leftover::Waiting`], once.

@@ -92,8 +92,8 @@ impl<P: Send + 'static> Publisher<P> {
     /// Publishes, waiting for room as long as the stage's `OnFull` says.
     ///
     /// # Errors
-    /// [`PublishError`] with the envelope. Inside a handler it never waits: a full stage is `Full`
-    /// at once.
+    /// [`PublishError`] with the envelope. Inside a handler or a callback it never waits: a full
+    /// stage is `Full` at once.
     #[inline]
     pub fn publish(&mut self, envelope: Envelope<P>) -> Result<(), PublishError<P>> {
         self.enter(envelope, Wait::Policy)

@@ -126,7 +126,8 @@ pub struct StageSnapshot {
     /// Envelopes taken up by a worker and not finished.
     pub in_flight: u64,
     /// Envelopes that came in: handled, being handled, waiting (dropped ones no more). Each counts
-    /// once per visit, however many attempts that takes.
+    /// once per visit, however many attempts that takes. A retry that waits in line again, or whose
+    /// stage was closed meanwhile, is left out.
     pub entered: u64,
     /// Envelopes handled with success.
     pub done: u64,

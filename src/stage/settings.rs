@@ -84,7 +84,8 @@ pub struct StageSettings {
     /// The stage to which envelopes go that its handler failed, or whose next hop names no stage,
     /// instead of the bus's dead letters. Those at the hop limit, and those that this stage did
     /// not take in or handle (`NextStageFull`, `NoConsumer`, `StageClosed`), are dead letters
-    /// anyway. It must not be the stage itself. Default: none.
+    /// anyway, and so are emits whose first hop names no stage. It must not be the stage itself.
+    /// Default: none.
     pub dead_letter: Option<String>,
     /// How long a hop into this stage waits for room while no attempt is begun here: longer than
     /// the longest call of its handler, and than any pause of a stage that it leads to, since its

@@ -130,7 +130,8 @@ impl Pool {
 
 impl Drop for Pool {
     /// Stops the workers after their current turn and waits for them: but not for one that stands
-    /// still inside a handler, nor for itself on a worker that drops its own pool.
+    /// still inside a handler, nor for itself on a worker that drops its own pool, nor for anybody
+    /// when dropped inside a handler or a callback of any bus.
     fn drop(&mut self) {
         self.shared.stop();
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {

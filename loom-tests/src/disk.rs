@@ -6,9 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waystage::model::{
-    Disk, FileFlusher, FileWriter, Opened, Region, RegionWriter, Stable,
-};
+use waystage::model::{Disk, FileFlusher, FileWriter, Opened, Region, RegionWriter, Stable};
 
 /// Files of one model. The list of files and the counts are std's: they are no part of what is
 /// explored, and nothing of loom's happens under that lock.

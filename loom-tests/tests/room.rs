@@ -7,6 +7,11 @@ use waystage::model::attendance::HOPS_WAIT;
 use waystage::model::{self, Stage, Ticket};
 use waystage_loom_tests::{End, Number, Seen, StillClock, Tray, World, explore, run_all, small};
 
+/// How long a hop waits for room, in nanoseconds.
+fn time_out() -> u64 {
+    u64::try_from(waystage::StageSettings::default().hop_timeout.as_nanos()).unwrap()
+}
+
 /// Two upstream stages, each with one envelope for a third that is full.
 struct Scene {
     tray: Arc<Tray>,
@@ -93,7 +98,7 @@ fn a_time_out_and_the_drain() {
     explore("room/time_out", 3, move || {
         let Scene { tray, world, stages, full, left, right } = Scene::new();
         run_all(left, &*tray);
-        world.clock.advance(5_000_000_000);
+        world.clock.advance(time_out());
         run_all(right, &*tray);
         let due = tray.timers();
         assert_eq!(due.len(), 1, "one timer per line");
@@ -119,7 +124,7 @@ fn a_time_out_of_the_last_in_line() {
     explore("room/time_out_alone", 3, move || {
         let Scene { tray, world, stages, full, left, right } = Scene::new();
         run_all(left, &*tray);
-        world.clock.advance(5_000_000_000);
+        world.clock.advance(time_out());
         let due = tray.timers();
         let timer = thread::spawn(move || due.into_iter().for_each(|action| action()));
         let drain = spawn(&tray, full);
@@ -142,7 +147,7 @@ fn a_time_out_passes_the_turn_on() {
     explore("room/time_out_turn", 3, || {
         let Scene { tray, world, stages, full, left, right } = Scene::new();
         run_all(left, &*tray);
-        world.clock.advance(5_000_000_000);
+        world.clock.advance(time_out());
         for action in tray.timers() {
             action();
         }

@@ -1,9 +1,9 @@
 //! The bytes of one segment in memory: mapped from its file, or on the heap for the simulated disk.
 //!
-//! All unsafe code of the log is here, behind two rules that the types enforce: bytes are handed
-//! out only below *stable*, and written only from there on, by the one [`RegionWriter`]. So nothing
-//! that somebody may read ever changes. What the types cannot enforce is that no other program
-//! writes to the file; the directory's lock keeps other writers of this crate out.
+//! All unsafe code of the log is here, behind two rules: bytes are handed out only below *stable*,
+//! and written only from there on, by the one [`RegionWriter`]. So nothing that somebody may read
+//! ever changes. What the types cannot enforce is left to the callers in this crate, and to the
+//! directory's lock: that a file has one writer, and that nobody else writes below *stable*.
 
 #![allow(unsafe_code, reason = "the one file of the log that touches memory by address")]
 

@@ -152,10 +152,7 @@ impl Worker {
                 taken
             }
             Turned::Release { ticket, taken } => {
-                let task = Arc::clone(ticket.task());
-                if let Some(ticket) = task.release(ticket) {
-                    shared.push(self.index, ticket);
-                }
+                release(shared, self.index, ticket);
                 taken
             }
             Turned::Gone { taken } => taken,
@@ -194,12 +191,14 @@ impl Worker {
 
     /// Gives all permits back and looks once more: work, or park.
     pub fn settle_down(&mut self) -> Rest {
-        let shared = Arc::clone(&self.shared);
-        let queue = &shared.seats[self.index].queue;
-        if !queue.is_empty() {
+        let (shared, index) = (Arc::clone(&self.shared), self.index);
+        let queue = &shared.seats[index].queue;
+        for _ in 0..queue.len() {
+            let Some(ticket) = queue.pop() else {
+                break;
+            };
             // Of a closed stage it may be the last view: foreign code to drop.
-            let index = self.index;
-            self.as_turn(|| release_all(&shared, index));
+            self.as_turn(|| release(&shared, index, ticket));
         }
         if !queue.is_empty() {
             return Rest::Work;
@@ -318,17 +317,11 @@ impl Worker {
     }
 }
 
-/// Puts the tickets of a worker's queue through the release function, each once.
-fn release_all(shared: &Shared, worker: usize) {
-    let queue = &shared.seats[worker].queue;
-    for _ in 0..queue.len() {
-        let Some(ticket) = queue.pop() else {
-            return;
-        };
-        let task = Arc::clone(ticket.task());
-        if let Some(ticket) = task.release(ticket) {
-            shared.push(worker, ticket);
-        }
+/// Puts a ticket through the release function; it comes back into the queue if there is work.
+fn release(shared: &Shared, worker: usize, ticket: Ticket) {
+    let task = Arc::clone(ticket.task());
+    if let Some(ticket) = task.release(ticket) {
+        shared.push(worker, ticket);
     }
 }
 

@@ -155,6 +155,11 @@ impl Tail {
         Ok(sequence)
     }
 
+    /// Bytes of records that are not written yet.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Writes what the buffer holds.
     ///
     /// # Errors

@@ -58,6 +58,12 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
+    /// Records were removed, as nothing needs them any more.
+    #[error("records before {first} are gone; begin with record {first}, or with the oldest")]
+    Gone {
+        /// The first that is still there.
+        first: u64,
+    },
     /// A record does not fit into a segment.
     #[error("a record of {size} bytes is above the limit of {limit}; make segments larger")]
     TooLarge {

@@ -10,6 +10,7 @@ use super::disk::{Disk, FileWriter};
 use super::error::LogError;
 use super::frame::{self, Found, Record};
 use super::judge::{Damage, Flaw, Verdict, judge};
+use super::read::numbers;
 use super::region::Region;
 pub use super::segment::Location;
 use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
@@ -210,14 +211,6 @@ pub(crate) fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
     Ok(Some(recovered))
 }
 
-/// The numbers of all segments, rising.
-fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
-    let names = disk.names().map_err(LogError::storage("list", "the log's directory"))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
 fn open_segment(disk: &dyn Disk, number: u64) -> Result<Segment, LogError> {
     let name = segment::name(number);
     let region = disk.view(&name).map_err(LogError::storage("read", &name))?;
@@ -232,11 +225,23 @@ pub(super) fn read_header(
     number: u64,
     name: &str,
 ) -> Result<SegmentHeader, LogError> {
+    let bytes = region.bytes(0..region.stable().min(HEADER_BYTES as u64)).unwrap_or_default();
+    check_header(bytes, region.stable(), number, name)
+}
+
+/// The header that a file of `size` bytes begins with.
+///
+/// # Errors
+/// When it is no segment of that number.
+pub(super) fn check_header(
+    bytes: &[u8],
+    size: u64,
+    number: u64,
+    name: &str,
+) -> Result<SegmentHeader, LogError> {
     let damaged =
         |flaw| LogError::Damaged(Damage { segment: number, offset: 0, flaw, watermark: 0 });
-    let size = region.stable();
-    let bytes = region.bytes(0..HEADER_BYTES as u64).and_then(<[u8]>::first_chunk::<HEADER_BYTES>);
-    let Some(bytes) = bytes else {
+    let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(damaged(Flaw::Size { expected: HEADER_BYTES as u64, found: size }));
     };
     let header = SegmentHeader::from_bytes(bytes).map_err(|fault| match fault {

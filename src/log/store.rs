@@ -9,6 +9,7 @@ use super::disk::Disk;
 use super::error::LogError;
 use super::folder::Folder;
 use super::frame::Kind;
+use super::read::{Follower, Start};
 use super::receipt::Receipt;
 use super::recover::{Recovered, recover};
 use super::settings::{LogSettings, Sync};
@@ -110,6 +111,11 @@ impl Log {
     /// Everything up to this sequence survives the end of the process.
     pub fn written(&self) -> u64 {
         self.writer.progress.written()
+    }
+
+    /// Reads the log from `start` on as it grows.
+    pub fn follow(&self, start: Start) -> Follower {
+        Follower::new(Arc::clone(&self.disk), Arc::clone(&self.writer), start)
     }
 
     /// Flushes, and leaves a mark that says that all is durable, so that the next opening has

@@ -48,6 +48,8 @@ pub(crate) struct Tail {
     watermark: u64,
     /// Records that are not written yet.
     buffer: Vec<u8>,
+    /// The segment was begun under another policy, which its header says: leave it.
+    is_foreign: bool,
 }
 
 impl Tail {
@@ -64,7 +66,7 @@ impl Tail {
         let new = u128::from(mix(seed, 0)) << 64 | u128::from(mix(!seed, 0));
         let log = recovered.map_or_else(|| new.to_le_bytes(), Recovered::log);
         let last = recovered.map_or(0, Recovered::last_segment);
-        let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, last);
+        let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, !is_safe, last);
         let (header, end) = match recovered {
             Some(recovered) => (recovered.active(), recovered.verdict.end),
             None => {
@@ -84,7 +86,13 @@ impl Tail {
             time: verdict.map_or(0, |verdict| verdict.time),
             watermark: verdict.map_or(0, |verdict| verdict.watermark),
             buffer: Vec::new(),
+            is_foreign: header.is_os == is_safe,
         })
+    }
+
+    /// Whether records are acknowledged only when they are flushed, sooner or later.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.is_safe
     }
 
     /// Makes segments ahead of need.
@@ -145,7 +153,7 @@ impl Tail {
             return Err(LogError::TooLarge { size: body.len(), limit });
         }
         let end = self.active.writer.position() + self.buffer.len() as u64;
-        if end + frame::size(body.len()) as u64 > self.header.size {
+        if self.is_foreign || end + frame::size(body.len()) as u64 > self.header.size {
             self.roll()?;
         }
         let (sequence, time) = (self.sequence + 1, self.time.max(now));
@@ -206,6 +214,7 @@ impl Tail {
             self.sealed.push_back(before.flusher);
         }
         self.header = header;
+        self.is_foreign = false;
         Ok(())
     }
 }

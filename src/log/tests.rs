@@ -8,6 +8,8 @@ mod format;
 mod invent;
 mod live;
 mod model;
+mod readers;
+mod reading;
 mod story;
 mod together;
 mod torn;

@@ -147,7 +147,7 @@ impl fmt::Debug for Log {
     }
 }
 
-fn machine_seed() -> u64 {
+pub(super) fn machine_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()
 }

@@ -242,14 +242,21 @@ impl Cursor {
     }
 }
 
+/// What the header of a segment says, or why it is none; `None` when the file is not there.
+pub(super) fn header_of(disk: &dyn Disk, number: u64) -> Option<Result<SegmentHeader, LogError>> {
+    let name = segment::name(number);
+    match disk.reader(&name) {
+        Ok(file) => Some(read_header(&*file, number)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(LogError::storage("read", &name)(error))),
+    }
+}
+
 /// The header of a segment that may be written to.
 ///
 /// # Errors
 /// When it is no segment of that number, and what the storage says.
-pub(in crate::log) fn read_header(
-    file: &dyn FileReader,
-    number: u64,
-) -> Result<SegmentHeader, LogError> {
+fn read_header(file: &dyn FileReader, number: u64) -> Result<SegmentHeader, LogError> {
     let name = segment::name(number);
     let mut bytes = [0; HEADER_BYTES];
     let read = file.read(&mut bytes, 0).map_err(LogError::storage("read", &name))?;

@@ -17,7 +17,7 @@ pub(in crate::log) fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
 }
 
 /// What the first record of a segment says; `None` when there is none, or none that can be read.
-pub(in crate::log) fn first_stamp(disk: &dyn Disk, number: u64) -> Option<Stamp> {
+pub(super) fn first_stamp(disk: &dyn Disk, number: u64) -> Option<Stamp> {
     let file = disk.reader(&segment::name(number)).ok()?;
     let mut bytes = [0; HEADER_BYTES + HEAD_BYTES];
     if file.read(&mut bytes, 0).ok()? < bytes.len() {

@@ -9,12 +9,14 @@
 mod cursor;
 mod follow;
 mod locate;
+mod outline;
 mod reader;
 mod walk;
 
-pub(super) use cursor::{Cursor, Peek, read_header};
+pub(super) use cursor::{Cursor, Peek};
 pub use follow::Follower;
 pub(super) use follow::Followers;
-pub(super) use locate::{first_stamp, numbers};
+pub(super) use locate::numbers;
+pub use outline::{Outline, SegmentOutline, outline};
 pub use reader::{Reader, Stop};
 pub use walk::{Shown, Start};

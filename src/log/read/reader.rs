@@ -20,7 +20,7 @@ pub enum Stop {
     /// This record is there, and nothing says yet that it would survive a power cut.
     Unsafe(u64),
     /// Here stands no valid record, though there is something. It may be one that is being
-    /// written; [`verify`](crate::log::Log) says what it is.
+    /// written; [`verify`](crate::log::verify::verify) says what it is.
     Invalid(Location),
 }
 

@@ -13,7 +13,7 @@ pub use crate::coord::sleep::Sleep;
 pub use crate::coord::ticket::{Desk, Scheduler, Task, Ticket, Turned};
 pub use crate::coord::timers::{TimerId, Timers};
 pub use crate::envelope::envelope::{Cause, Settled};
-pub use crate::log::disk::{Disk, FileFlusher, FileWriter, Opened, Stable};
+pub use crate::log::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 pub use crate::log::region::{Region, RegionWriter};
 pub use crate::stage::Stage;
 pub use crate::stage::engine::{Engine, Scratch, StageMap};

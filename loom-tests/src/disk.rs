@@ -6,7 +6,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waystage::model::{Disk, FileFlusher, FileWriter, Opened, Region, RegionWriter, Stable};
+use waystage::model::{
+    Disk, FileFlusher, FileReader, FileWriter, Opened, Region, RegionWriter, Stable,
+};
 
 /// Files of one model. The list of files and the counts are std's: they are no part of what is
 /// explored, and nothing of loom's happens under that lock.
@@ -95,6 +97,10 @@ impl Disk for HeapDisk {
         Ok(Arc::clone(Region::heap(bytes, &all)?.region()))
     }
 
+    fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
+        Ok(Box::new(Reader(self.named(name)?)))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let file = self.named(from)?;
         let mut files = lock(&self.files);
@@ -110,6 +116,28 @@ impl Disk for HeapDisk {
 
     fn sync_names(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Reader(Arc<HeapFile>);
+
+impl FileReader for Reader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.size)
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let region = Arc::clone(self.0.writer().region());
+        let held = region.bytes(0..region.stable()).unwrap_or_default();
+        let offset = usize::try_from(offset).map_err(io::Error::other)?;
+        let held = held.get(offset..).unwrap_or_default();
+        let left = usize::try_from(self.0.size).map_err(io::Error::other)? - offset;
+        let count = bytes.len().min(left);
+        let copied = count.min(held.len());
+        bytes[..copied].copy_from_slice(&held[..copied]);
+        bytes[copied..count].fill(0);
+        Ok(count)
     }
 }
 

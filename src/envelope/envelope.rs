@@ -98,6 +98,10 @@ pub enum Cause {
     /// The stage was closed while it waited there, or before it arrived.
     #[error("stage closed")]
     StageClosed,
+    /// Whether it reached its end is not known: the log was salvaged, and its settlement may have
+    /// been among what was lost.
+    #[error("uncertain: {0}")]
+    Uncertain(String),
 }
 
 impl Cause {
@@ -112,6 +116,7 @@ impl Cause {
             Self::NextStageFull => "next_stage_full",
             Self::HopLimit => "hop_limit",
             Self::StageClosed => "stage_closed",
+            Self::Uncertain(_) => "uncertain",
         }
     }
 }

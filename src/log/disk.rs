@@ -38,6 +38,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// What the storage says.
     fn view(&self, name: &str) -> io::Result<Arc<Region>>;
 
+    /// Opens a file for reading while others may write to it, or remove it.
+    ///
+    /// # Errors
+    /// What the storage says; `IsADirectory` for what is no regular file.
+    fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>>;
+
     /// Gives a file another name, replacing what had it.
     ///
     /// # Errors
@@ -70,6 +76,21 @@ pub struct Opened {
     pub writer: Box<dyn FileWriter>,
     /// Makes what was written durable.
     pub flusher: Arc<dyn FileFlusher>,
+}
+
+/// Reads a file that may change meanwhile. It stays readable when its name is removed.
+pub trait FileReader: Send + Sync + fmt::Debug {
+    /// Bytes of the file now.
+    ///
+    /// # Errors
+    /// What the storage says.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Copies what stands at `offset`; fewer bytes only where the file ends.
+    ///
+    /// # Errors
+    /// What the storage says.
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
 /// Adds bytes at the end of what a file holds. There is one for each opened file.

@@ -58,6 +58,24 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
+    /// Records were removed, as nothing needs them any more.
+    #[error("records before {first} are gone; begin with record {first}, or with the oldest")]
+    Gone {
+        /// The first that is still there.
+        first: u64,
+    },
+    /// The directory holds no segment.
+    #[error("there is no log in `{0}`")]
+    NoLog(String),
+    /// No record of the log can be read.
+    #[error("no record of the log in `{0}` can be read")]
+    NothingLeft(String),
+    /// A log is to be made where something is already.
+    #[error("`{0}` is not empty; name a new directory, or an empty one")]
+    NotEmpty(String),
+    /// A log is to be made inside another.
+    #[error("`{0}` is in the log's own directory; name one elsewhere")]
+    Inside(String),
     /// A record does not fit into a segment.
     #[error("a record of {size} bytes is above the limit of {limit}; make segments larger")]
     TooLarge {

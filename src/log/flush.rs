@@ -214,5 +214,6 @@ impl Flush {
         for waiter in woken {
             waiter.wake();
         }
+        writer.followers.wake(writer);
     }
 }

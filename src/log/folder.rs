@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, FileFlusher, FileWriter, Opened, Stable};
+use super::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 use super::region::{Region, RegionWriter};
 
 /// Zeros are written in pieces of this size.
@@ -23,7 +23,7 @@ pub enum WritePath {
     Map,
 }
 
-/// A directory, locked for this process.
+/// A directory: locked for this process, or only to be read.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -44,6 +44,15 @@ impl Folder {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Opens a directory for reading, without a lock.
+    ///
+    /// # Errors
+    /// When it is not there, no directory, or not to be opened.
+    pub fn unlocked(path: &Path) -> io::Result<Self> {
+        let handle = open_directory(path)?;
+        Ok(Self { path: path.to_owned(), handle, write_path: WritePath::Call })
     }
 }
 
@@ -120,6 +129,15 @@ impl Disk for Folder {
         Ok(Arc::clone(Region::mapped(&file, size, false)?.region()))
     }
 
+    fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
+        let path = self.path.join(name);
+        // Before it is opened: a named pipe would wait for its other end.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Box::new(SegmentReader(File::open(path)?)))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         std::fs::rename(self.path.join(from), self.path.join(to))
     }
@@ -135,6 +153,28 @@ impl Disk for Folder {
     fn release(&self) {
         // It would go with the handle too.
         let _ = self.handle.unlock();
+    }
+}
+
+#[derive(Debug)]
+struct SegmentReader(File);
+
+impl FileReader for SegmentReader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.0.read_at(&mut bytes[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 }
 

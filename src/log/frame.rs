@@ -88,6 +88,18 @@ struct Header {
     check: [u8; 8],
 }
 
+impl Header {
+    /// What it says; `None` where its kind is none of this version.
+    fn stamp(&self) -> Option<Stamp> {
+        Some(Stamp {
+            kind: Kind::from_number(self.kind)?,
+            sequence: u64::from_le_bytes(self.sequence),
+            time: u64::from_le_bytes(self.time),
+            watermark: u64::from_le_bytes(self.watermark),
+        })
+    }
+}
+
 /// A record that passed both checks, borrowed from where it stands.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
@@ -228,17 +240,32 @@ pub fn read(segment: &[u8], offset: usize, identity: u64) -> Found<'_> {
     if trailer != check_of(checked, identity).to_le_bytes() {
         return bad(Fault::Checksum, torn::is_torn(record, offset), Some(sequence));
     }
-    let Some(kind) = Kind::from_number(header.kind) else {
+    let Some(stamp) = header.stamp() else {
         return bad(Fault::Kind, false, Some(sequence));
-    };
-    let stamp = Stamp {
-        kind,
-        sequence,
-        time: u64::from_le_bytes(header.time),
-        watermark: u64::from_le_bytes(header.watermark),
     };
     let stored = &record[HEADER_BYTES..HEADER_BYTES + length];
     Found::Record(Record { stamp, mask: header.mask, identity, stored })
+}
+
+/// What the header of a record says, where its own check holds: the stamp, and the size of the
+/// whole. The rest of the record may be anything.
+pub(super) fn head(head: &[u8; HEADER_BYTES], identity: u64) -> Option<(Stamp, usize)> {
+    let header: &Header = bytemuck::from_bytes(head);
+    if u64::from_le_bytes(header.check) != check_of(&head[..CHECKED_BYTES], identity) {
+        return None;
+    }
+    let length = u32::from_le_bytes(header.length) as usize;
+    let stamp = header.stamp()?;
+    (length <= BODY_BYTES_MAX).then(|| (stamp, size(length)))
+}
+
+/// A record once more that [`read`] has found there before: nothing is checked.
+pub(super) fn again(record: &[u8], identity: u64) -> Option<Record<'_>> {
+    let head = record.first_chunk::<HEADER_BYTES>()?;
+    let header: &Header = bytemuck::from_bytes(head);
+    let length = u32::from_le_bytes(header.length) as usize;
+    let stored = record.get(HEADER_BYTES..)?.get(..length)?;
+    Some(Record { stamp: header.stamp()?, mask: header.mask, identity, stored })
 }
 
 /// The first record at or behind `offset`, whatever stands before it.

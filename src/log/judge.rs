@@ -97,12 +97,16 @@ pub(crate) fn judge(surveys: &[Survey], first: u64) -> Result<Verdict, Damage> {
             (verdict.last, verdict.time) = (run.last, run.last_time);
         }
         let (flaw, is_torn) = match survey.ending {
+            // A checkpoint needs something of its lowest segment, so that is not empty.
+            Ending::Clean if index == 0 && first > 1 && survey.run.is_none() => {
+                (Flaw::Record(Fault::Header), false)
+            }
             Ending::Clean => continue,
             Ending::Bad(bad) => (Flaw::Record(bad.fault), bad.is_torn),
             Ending::Order(order) => (Flaw::Order(order), false),
         };
         let next = surveys[index + 1..].iter().find_map(|survey| survey.run.as_ref());
-        if next.is_some_and(|next| joins(before, next, first).is_ok()) {
+        if before.is_some() && next.is_some_and(|next| joins(before, next, first).is_ok()) {
             // The log goes on in the next segment and misses nothing: these bytes belong to none.
             continue;
         }
@@ -142,6 +146,6 @@ fn joins(before: Option<&Run>, run: &Run, first: u64) -> Result<(), Order> {
 }
 
 /// Whether records are missing, as opposed to being wrong.
-fn is_hole(order: Order) -> bool {
+pub(super) fn is_hole(order: Order) -> bool {
     matches!(order, Order::Sequence { expected, found } if found > expected)
 }

@@ -7,7 +7,9 @@
 //! names like *W3* refer to it. Files: `frame` (one record as bytes), `mask` (bodies without runs
 //! of zeros), `torn` (a record cut short against a damaged one), `segment` (a file and its header),
 //! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
-//! (where the bytes are), `tail`, `writer` and `flush` (adding records). What records say:
+//! (where the bytes are), `tail`, `writer` and `flush` (adding records), `read/` (a log that others
+//! write to), [`mod@verify`] (what is wrong with
+//! one), [`mod@salvage`] (what is left of one). What records say:
 //! [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and
 //! [`restore`] (a state as records, and back).
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
@@ -26,10 +28,12 @@ mod judge;
 mod mask;
 mod poison;
 mod prepare;
+mod read;
 mod receipt;
 mod recover;
 pub(crate) mod region;
 pub mod restore;
+pub mod salvage;
 pub mod segment;
 mod settings;
 pub mod settled;
@@ -38,11 +42,13 @@ mod store;
 mod survey;
 mod tail;
 mod torn;
+pub mod verify;
 mod writer;
 
 pub use error::LogError;
 pub use folder::WritePath;
 pub use judge::{Damage, Flaw, Verdict};
+pub use read::{Follower, Outline, Reader, SegmentOutline, Shown, Start, Stop, outline};
 pub use receipt::Receipt;
 pub use recover::Recovered;
 pub use settings::{LogSettings, Sync};

@@ -14,6 +14,7 @@ pub(crate) struct Preparer {
     segment_bytes: u64,
     log: [u8; 16],
     seed: u64,
+    is_os: bool,
     /// The number of the last segment that is there.
     last: Mutex<u64>,
     /// The highest number that was made or tried ahead of need.
@@ -22,15 +23,17 @@ pub(crate) struct Preparer {
 
 impl Preparer {
     /// A preparer of the log `log`, whose last segment is `last`. The seed has to differ from start
-    /// to start, as identities come from it.
+    /// to start, as identities come from it; `is_os` goes into the headers.
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         segment_bytes: u64,
         log: [u8; 16],
         seed: u64,
+        is_os: bool,
         last: u64,
     ) -> Self {
-        Self { disk, segment_bytes, log, seed, last: Mutex::new(last), tried: AtomicU64::new(last) }
+        let (last, tried) = (Mutex::new(last), AtomicU64::new(last));
+        Self { disk, segment_bytes, log, seed, is_os, last, tried }
     }
 
     /// Bytes of a new segment.
@@ -62,7 +65,8 @@ impl Preparer {
 
     fn make(&self, number: u64) -> Result<(), LogError> {
         let identity = mix(self.seed, number).max(1);
-        let header = SegmentHeader { size: self.segment_bytes, log: self.log, number, identity };
+        let (size, log, is_os) = (self.segment_bytes, self.log, self.is_os);
+        let header = SegmentHeader { size, log, number, identity, is_os };
         let name = segment::name(number);
         let unfinished = format!("{name}{}", segment::UNFINISHED);
         if let Err(source) = self.disk.create(&unfinished, header.size, &header.to_bytes()) {

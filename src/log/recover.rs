@@ -10,6 +10,7 @@ use super::disk::{Disk, FileWriter};
 use super::error::LogError;
 use super::frame::{self, Found, Record};
 use super::judge::{Damage, Flaw, Verdict, judge};
+use super::read::numbers;
 use super::region::Region;
 pub use super::segment::Location;
 use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
@@ -141,44 +142,58 @@ pub(crate) fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
             return Err(LogError::OtherLog(segment::name(next.survey.header.number)));
         }
         segments.push_front(segment);
-        if let Some((start, checkpoint, verdict)) = newest_checkpoint(&segments, &mut bound)? {
+        let surveys: Vec<&Survey> = segments.iter().map(|segment| &segment.survey).collect();
+        if let Some((start, checkpoint, verdict)) = newest_checkpoint(&surveys, &mut bound)? {
             let unneeded = numbers[..index + start].to_vec();
             let segments = segments.into_iter().skip(start).collect();
             let checkpoint = Some(checkpoint);
             return Ok(Some(Recovered { segments, verdict, checkpoint, unneeded }));
         }
     }
-    let Some(first) = segments.front() else { return Ok(None) };
-    let verdict = judged(segments.iter(), 1)?;
-    let number = first.survey.header.number;
+    let surveys: Vec<&Survey> = segments.iter().map(|segment| &segment.survey).collect();
+    let Some(verdict) = from_the_beginning(&surveys)? else { return Ok(None) };
+    let (segments, unneeded) = (segments.into(), Vec::new());
+    Ok(Some(Recovered { segments, verdict, checkpoint: None, unneeded }))
+}
+
+/// The verdict over all segments of a log without a checkpoint; `None` where there is no segment.
+///
+/// # Errors
+/// Damage, among it that older segments are missing.
+pub(super) fn from_the_beginning(surveys: &[&Survey]) -> Result<Option<Verdict>, LogError> {
+    let Some(first) = surveys.first() else { return Ok(None) };
+    let verdict = judged(surveys, 1)?;
+    let number = first.header.number;
     if number > 1 {
         // Older ones went when a checkpoint was whole, and there is none.
         let watermark = verdict.watermark;
         let damage = Damage { segment: number - 1, offset: 0, flaw: Flaw::Segment, watermark };
         return Err(LogError::Damaged(damage));
     }
-    let (segments, unneeded) = (segments.into(), Vec::new());
-    Ok(Some(Recovered { segments, verdict, checkpoint: None, unneeded }))
+    Ok(Some(verdict))
 }
 
 /// The newest complete checkpoint before record `bound` that needs none but these segments and
 /// stands before the end of the log; with the first segment that it needs, and the verdict over
 /// what follows. One that stands behind the end becomes the bound.
-fn newest_checkpoint(
-    segments: &VecDeque<Segment>,
+///
+/// # Errors
+/// Damage of what follows.
+pub(super) fn newest_checkpoint(
+    surveys: &[&Survey],
     bound: &mut u64,
 ) -> Result<Option<(usize, Complete, Verdict)>, LogError> {
-    let seen = segments.iter().map(|segment| &segment.survey.checkpoints);
+    let seen = surveys.iter().map(|survey| &survey.checkpoints);
     for found in checkpoint::complete(&seen) {
         if found.sequence >= *bound {
             continue;
         }
-        let is_lowest = |segment: &Segment| segment.survey.header.number == found.end.lowest;
-        let Some(start) = segments.iter().position(is_lowest) else {
+        let is_lowest = |survey: &&Survey| survey.header.number == found.end.lowest;
+        let Some(start) = surveys.iter().position(is_lowest) else {
             // What it needs is further back.
             return Ok(None);
         };
-        let verdict = judged(segments.range(start..), found.end.at + 1)?;
+        let verdict = judged(&surveys[start..], found.end.at + 1)?;
         if verdict.last >= found.sequence {
             return Ok(Some((start, found, verdict)));
         }
@@ -187,11 +202,8 @@ fn newest_checkpoint(
     Ok(None)
 }
 
-fn judged<'a>(
-    segments: impl Iterator<Item = &'a Segment>,
-    first: u64,
-) -> Result<Verdict, LogError> {
-    let surveys: Vec<Survey> = segments.map(|segment| segment.survey.clone()).collect();
+fn judged(surveys: &[&Survey], first: u64) -> Result<Verdict, LogError> {
+    let surveys: Vec<Survey> = surveys.iter().map(|&survey| survey.clone()).collect();
     judge(&surveys, first).map_err(LogError::Damaged)
 }
 
@@ -210,14 +222,6 @@ pub(crate) fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
     Ok(Some(recovered))
 }
 
-/// The numbers of all segments, rising.
-fn numbers(disk: &dyn Disk) -> Result<Vec<u64>, LogError> {
-    let names = disk.names().map_err(LogError::storage("list", "the log's directory"))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
 fn open_segment(disk: &dyn Disk, number: u64) -> Result<Segment, LogError> {
     let name = segment::name(number);
     let region = disk.view(&name).map_err(LogError::storage("read", &name))?;
@@ -232,11 +236,23 @@ pub(super) fn read_header(
     number: u64,
     name: &str,
 ) -> Result<SegmentHeader, LogError> {
+    let bytes = region.bytes(0..region.stable().min(HEADER_BYTES as u64)).unwrap_or_default();
+    check_header(bytes, region.stable(), number, name)
+}
+
+/// The header that a file of `size` bytes begins with.
+///
+/// # Errors
+/// When it is no segment of that number.
+pub(super) fn check_header(
+    bytes: &[u8],
+    size: u64,
+    number: u64,
+    name: &str,
+) -> Result<SegmentHeader, LogError> {
     let damaged =
         |flaw| LogError::Damaged(Damage { segment: number, offset: 0, flaw, watermark: 0 });
-    let size = region.stable();
-    let bytes = region.bytes(0..HEADER_BYTES as u64).and_then(<[u8]>::first_chunk::<HEADER_BYTES>);
-    let Some(bytes) = bytes else {
+    let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(damaged(Flaw::Size { expected: HEADER_BYTES as u64, found: size }));
     };
     let header = SegmentHeader::from_bytes(bytes).map_err(|fault| match fault {

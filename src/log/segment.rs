@@ -18,6 +18,8 @@ const VERSION: u32 = 1;
 const ENDING: &str = ".segment";
 const DIGITS: usize = 20;
 const CHECKED_BYTES: usize = HEADER_BYTES - 8;
+/// Flag: records are acknowledged as written, by `Os`.
+const FLAG_OS: u32 = 1;
 
 /// What the header of a segment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct SegmentHeader {
     pub number: u64,
     /// Part of every checksum inside.
     pub identity: u64,
+    /// Whether its records are acknowledged as soon as they are written, without a flush.
+    pub is_os: bool,
 }
 
 /// Where a record stands.
@@ -58,7 +62,7 @@ pub enum HeaderFault {
 struct Raw {
     magic: [u8; 8],
     version: [u8; 4],
-    reserved: [u8; 4],
+    flags: [u8; 4],
     size: [u8; 8],
     log: [u8; 16],
     number: [u8; 8],
@@ -72,7 +76,7 @@ impl SegmentHeader {
         let mut raw = Raw {
             magic: MAGIC,
             version: VERSION.to_le_bytes(),
-            reserved: [0; 4],
+            flags: (if self.is_os { FLAG_OS } else { 0 }).to_le_bytes(),
             size: self.size.to_le_bytes(),
             log: self.log,
             number: self.number.to_le_bytes(),
@@ -98,16 +102,19 @@ impl SegmentHeader {
             // Every version keeps the check, so that a flipped bit never passes for a version.
             return Err(if holds { HeaderFault::Version(version) } else { HeaderFault::Damaged });
         }
+        let flags = u32::from_le_bytes(raw.flags);
         let header = Self {
             size: u64::from_le_bytes(raw.size),
             log: raw.log,
             number: u64::from_le_bytes(raw.number),
             identity: u64::from_le_bytes(raw.identity),
+            is_os: flags & FLAG_OS != 0,
         };
         let in_range = (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&header.size)
             && header.size.is_multiple_of(8)
             && header.number > 0
-            && header.identity != 0;
+            && header.identity != 0
+            && flags & !FLAG_OS == 0;
         if holds && in_range { Ok(header) } else { Err(HeaderFault::Damaged) }
     }
 }

@@ -46,6 +46,13 @@ impl Settled {
         self.shrink()
     }
 
+    /// Takes one out.
+    pub(super) fn remove(&mut self, id: EnvelopeId) {
+        if self.ids.remove(&id) {
+            self.order.retain(|known| *known != id);
+        }
+    }
+
     /// Takes the newest back, and what was forgotten for it.
     pub(super) fn undo_push(&mut self, forgotten: &[EnvelopeId]) {
         self.restore(forgotten);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use super::disk::{Disk, FileFlusher, FileWriter, Opened, Stable};
+use super::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 use super::region::{Region, RegionWriter};
 use super::torn::SECTOR_BYTES;
 use crate::sync::{Mutex, lock};
@@ -53,6 +53,7 @@ struct State {
     durable_names: BTreeMap<String, usize>,
     name_changes: Vec<NameChange>,
     operations: usize,
+    bytes_read: usize,
     fault: Option<(usize, Fault)>,
 }
 
@@ -68,6 +69,11 @@ impl SimulatedDisk {
     /// Operations so far.
     pub(crate) fn operations(&self) -> usize {
         self.with(|state| state.operations)
+    }
+
+    /// Bytes copied for readers so far.
+    pub(crate) fn bytes_read(&self) -> usize {
+        self.with(|state| state.bytes_read)
     }
 
     /// Makes the operation of this number (from 0) fail.
@@ -268,6 +274,12 @@ impl Disk for SimulatedDisk {
         Ok(Arc::clone(Region::heap(bytes.len(), &bytes)?.region()))
     }
 
+    fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
+        // Reading is not counted: it changes nothing, and a reader is another process.
+        let file = self.with(|state| state.file(name))?;
+        Ok(Box::new(SimulatedReader { disk: self.clone(), file }))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.with(|state| {
             state.operate()?;
@@ -325,6 +337,29 @@ impl FileWriter for SimulatedWriter {
             failed
         })?;
         self.writer.append(bytes)
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedReader {
+    disk: SimulatedDisk,
+    file: usize,
+}
+
+impl FileReader for SimulatedReader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.disk.with(|state| state.files[self.file].cache.len()) as u64)
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.with(|state| {
+            let offset = usize::try_from(offset).map_err(io::Error::other)?;
+            let held = state.files[self.file].cache.get(offset..).unwrap_or_default();
+            let count = held.len().min(bytes.len());
+            bytes[..count].copy_from_slice(&held[..count]);
+            state.bytes_read += count;
+            Ok(count)
+        })
     }
 }
 

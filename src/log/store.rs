@@ -9,6 +9,7 @@ use super::disk::Disk;
 use super::error::LogError;
 use super::folder::Folder;
 use super::frame::Kind;
+use super::read::{Follower, Start};
 use super::receipt::Receipt;
 use super::recover::{Recovered, recover};
 use super::settings::{LogSettings, Sync};
@@ -108,6 +109,11 @@ impl Log {
         self.writer.progress.appended()
     }
 
+    /// Reads the log from `start` on as it grows.
+    pub fn follow(&self, start: Start) -> Follower {
+        Follower::new(Arc::clone(&self.disk), Arc::clone(&self.writer), start)
+    }
+
     /// Flushes, and leaves a mark that says that all is durable, so that the next opening has
     /// nothing to repair. Dropping the log does not.
     ///
@@ -137,7 +143,7 @@ impl fmt::Debug for Log {
     }
 }
 
-fn machine_seed() -> u64 {
+pub(super) fn machine_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()
 }

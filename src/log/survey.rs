@@ -105,7 +105,10 @@ pub(crate) fn survey(bytes: &[u8], header: SegmentHeader) -> Survey {
 }
 
 /// The run with one more record at its end.
-fn follow(run: Option<Run>, stamp: &frame::Stamp) -> Result<Run, Order> {
+///
+/// # Errors
+/// How the record cannot follow.
+pub(super) fn follow(run: Option<Run>, stamp: &frame::Stamp) -> Result<Run, Order> {
     if stamp.watermark >= stamp.sequence {
         return Err(Order::Watermark);
     }

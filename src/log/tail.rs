@@ -30,6 +30,17 @@ pub(crate) struct TailSettings {
     pub seed: u64,
 }
 
+/// What comes before the first record of a log that does not begin at the beginning.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beginning {
+    /// The number of its first segment.
+    pub segment: u64,
+    /// The sequence before that of its first record.
+    pub sequence: u64,
+    /// The time before which no record may be.
+    pub time: u64,
+}
+
 /// The end of a log.
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -48,6 +59,8 @@ pub(crate) struct Tail {
     watermark: u64,
     /// Records that are not written yet.
     buffer: Vec<u8>,
+    /// The segment was begun under another policy, which its header says: leave it.
+    is_foreign: bool,
 }
 
 impl Tail {
@@ -61,10 +74,9 @@ impl Tail {
         settings: TailSettings,
     ) -> Result<Self, LogError> {
         let TailSettings { segment_bytes, is_safe, seed } = settings;
-        let new = u128::from(mix(seed, 0)) << 64 | u128::from(mix(!seed, 0));
-        let log = recovered.map_or_else(|| new.to_le_bytes(), Recovered::log);
+        let log = recovered.map_or_else(|| new_log(seed), Recovered::log);
         let last = recovered.map_or(0, Recovered::last_segment);
-        let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, last);
+        let preparer = Preparer::new(Arc::clone(&disk), segment_bytes, log, seed, !is_safe, last);
         let (header, end) = match recovered {
             Some(recovered) => (recovered.active(), recovered.verdict.end),
             None => {
@@ -84,7 +96,44 @@ impl Tail {
             time: verdict.map_or(0, |verdict| verdict.time),
             watermark: verdict.map_or(0, |verdict| verdict.watermark),
             buffer: Vec::new(),
+            is_foreign: header.is_os == is_safe,
         })
+    }
+
+    /// Begins a log whose first record is not the first of all: what was before went, and a
+    /// checkpoint takes its place.
+    ///
+    /// # Errors
+    /// When the segment cannot be made or opened.
+    pub(crate) fn begin(
+        disk: Arc<dyn Disk>,
+        beginning: Beginning,
+        settings: TailSettings,
+    ) -> Result<Self, LogError> {
+        let Beginning { segment, sequence, time } = beginning;
+        let TailSettings { segment_bytes, is_safe, seed } = settings;
+        let log = new_log(seed);
+        let (owner, before) = (Arc::clone(&disk), segment.saturating_sub(1));
+        let preparer = Preparer::new(owner, segment_bytes, log, seed, !is_safe, before);
+        preparer.ensure(segment)?;
+        Ok(Self {
+            active: Active::open(&*disk, segment, HEADER_BYTES as u64)?,
+            sealed: VecDeque::new(),
+            header: read_header(&*disk, segment)?,
+            disk,
+            preparer: Arc::new(preparer),
+            is_safe,
+            sequence,
+            time,
+            watermark: sequence,
+            buffer: Vec::new(),
+            is_foreign: false,
+        })
+    }
+
+    /// Whether records are acknowledged only when they are flushed, sooner or later.
+    pub(crate) fn is_safe(&self) -> bool {
+        self.is_safe
     }
 
     /// Makes segments ahead of need.
@@ -113,7 +162,6 @@ impl Tail {
     }
 
     /// Where the next record goes in that segment, once the buffer is written.
-    #[cfg(test)]
     pub fn position(&self) -> u64 {
         self.active.writer.position()
     }
@@ -145,7 +193,7 @@ impl Tail {
             return Err(LogError::TooLarge { size: body.len(), limit });
         }
         let end = self.active.writer.position() + self.buffer.len() as u64;
-        if end + frame::size(body.len()) as u64 > self.header.size {
+        if self.is_foreign || end + frame::size(body.len()) as u64 > self.header.size {
             self.roll()?;
         }
         let (sequence, time) = (self.sequence + 1, self.time.max(now));
@@ -211,8 +259,14 @@ impl Tail {
             self.sealed.push_back(before.flusher);
         }
         self.header = header;
+        self.is_foreign = false;
         Ok(())
     }
+}
+
+/// The id of a new log.
+fn new_log(seed: u64) -> [u8; 16] {
+    (u128::from(mix(seed, 0)) << 64 | u128::from(mix(!seed, 0))).to_le_bytes()
 }
 
 /// The header of a segment without records.

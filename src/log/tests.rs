@@ -7,10 +7,15 @@ mod folds;
 mod format;
 mod invent;
 mod live;
+mod mishaps;
 mod model;
+mod readers;
+mod reading;
+mod salvaging;
 mod story;
 mod together;
 mod torn;
+mod verifying;
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ use super::flush::Flush;
 use super::flusher::Flusher;
 use super::frame::Kind;
 use super::poison::Poison;
+use super::read::Followers;
 use super::settings::Sync;
 use super::tail::Tail;
 use crate::clock::Clock;
@@ -120,6 +121,9 @@ pub(crate) struct Writer {
     pub(crate) background: Background,
     /// Whether records may wait in the buffer until a flush: nobody is told of them before it.
     is_lazy: bool,
+    pub(super) followers: Followers,
+    /// Whether what is written may be shown, as nobody flushes it.
+    shows_written: bool,
     /// Nanoseconds within which a flush has to begin after a write, if it has to.
     within: Option<u64>,
     /// Bytes of the bodies in the queue.
@@ -144,6 +148,8 @@ impl Writer {
             flush: Flush::new(),
             background: Background::new(Arc::clone(tail.preparer())),
             is_lazy: sync == Sync::Each,
+            followers: Followers::new(),
+            shows_written: !tail.is_safe(),
             within,
             queued_bytes: AtomicUsize::new(0),
             body_bytes_max: tail.body_bytes_max(),
@@ -154,6 +160,11 @@ impl Writer {
     /// What the next flush has to flush. To be read after the written position that it shall cover.
     pub(crate) fn active(&self) -> Arc<Active> {
         self.active.load_full()
+    }
+
+    /// Everything up to here may be shown to those who follow the log.
+    pub(crate) fn visible(&self) -> u64 {
+        if self.shows_written { self.progress.written() } else { self.progress.durable() }
     }
 
     /// Adds a record. Records of one thread keep their order.
@@ -263,6 +274,8 @@ impl Writer {
         }
         if has_places || has_flushed || !is_written {
             self.flush.wake(self, false);
+        } else if self.shows_written {
+            self.followers.wake(self);
         }
         if wants_segment {
             self.background.prepare(next);

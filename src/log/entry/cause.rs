@@ -16,11 +16,12 @@ pub enum CauseCode {
     NextStageFull = 5,
     HopLimit = 6,
     StageClosed = 7,
+    Uncertain = 8,
 }
 
 impl CauseCode {
     /// All codes.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::HandlerFailed,
         Self::HandlerPanicked,
         Self::NoRoute,
@@ -28,6 +29,7 @@ impl CauseCode {
         Self::NextStageFull,
         Self::HopLimit,
         Self::StageClosed,
+        Self::Uncertain,
     ];
 
     /// The number on the medium.
@@ -38,6 +40,11 @@ impl CauseCode {
     /// The code with this number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        self.cause("").name()
     }
 
     /// The code of a cause and its reason, cut to what an entry holds.
@@ -58,6 +65,7 @@ impl CauseCode {
             Cause::NextStageFull => (Self::NextStageFull, ""),
             Cause::HopLimit => (Self::HopLimit, ""),
             Cause::StageClosed => (Self::StageClosed, ""),
+            Cause::Uncertain(reason) => (Self::Uncertain, bounded(reason)),
         }
     }
 
@@ -71,6 +79,7 @@ impl CauseCode {
             Self::NextStageFull => Cause::NextStageFull,
             Self::HopLimit => Cause::HopLimit,
             Self::StageClosed => Cause::StageClosed,
+            Self::Uncertain => Cause::Uncertain(reason.to_owned()),
         }
     }
 }

@@ -104,7 +104,8 @@ fn b8_names_sort_like_numbers() {
 
 #[test]
 fn a_segment_header_reads_back() {
-    let header = SegmentHeader { size: 65_536, log: [9; 16], number: 4, identity: IDENTITY };
+    let header =
+        SegmentHeader { size: 65_536, log: [9; 16], number: 4, identity: IDENTITY, is_os: false };
     let bytes = header.to_bytes();
     assert_eq!(SegmentHeader::from_bytes(&bytes), Ok(header));
     for bit in 0..HEADER_BYTES * 8 {

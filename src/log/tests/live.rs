@@ -114,6 +114,21 @@ impl Live {
         Ok(Some(end))
     }
 
+    /// Writes a whole checkpoint of the state with nothing between its parts.
+    pub(super) fn checkpoint_alone(&mut self) {
+        self.checkpoints += 1;
+        let state = self.state.clone();
+        let mut writing = Writing::new(&state, self.checkpoints, 700);
+        let mut first = None;
+        for part in writing.by_ref() {
+            let sequence = self.record(Kind::CheckpointPart, &part.unwrap()).unwrap();
+            first = first.or_else(|| Some((sequence, self.tail.segment())));
+        }
+        let (first_part, segment) = first.expect("there is a head");
+        self.record(Kind::CheckpointEnd, &writing.end(first_part, segment).to_body()).unwrap();
+        self.tail.flush().unwrap();
+    }
+
     /// Copies all that stands in segments below `segment`.
     pub(super) fn copy_below(&mut self, segment: u64) -> Result<(), LogError> {
         let is_old = |place: Place| place.location.segment < segment;

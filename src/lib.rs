@@ -61,9 +61,9 @@ mod testing;
 mod worker;
 
 pub use bus::{
-    BatchError, Bus, BusError, BusSettings, Completion, DeadLetter, DeadLetterInfo, Ending, Handle,
-    Leftover, Lifecycle, PublishError, PublishFuture, Publisher, Redrive, Redriven, Refused,
-    ShutdownReport, WaitError,
+    BatchError, Bus, BusError, BusSettings, Completion, DeadLetter, DeadLetterInfo,
+    DurableSettings, Ending, Handle, Leftover, Lifecycle, Missing, PublishError, PublishFuture,
+    Publisher, Recovery, Redrive, Redriven, Refused, ShutdownReport, WaitError,
 };
 pub use envelope::{Cause, Envelope, EnvelopeId, Route, Settled, Slip, SlipError};
 pub use metrics::{Conservation, Lint, Snapshot, StageSnapshot};

@@ -12,6 +12,7 @@ use crate::stage::Stage;
 use crate::stage::engine::StageMap;
 use crate::stage::enter::Refusal;
 use crate::stage::queue::Block;
+use crate::stage::settings::Level;
 
 impl<P: Send + 'static> Core<P> {
     /// Publishes in order; stops at the first refusal.
@@ -65,6 +66,9 @@ struct Filling<'a, P> {
 impl<P: Send + 'static> Filling<'_, P> {
     /// Adds one envelope; sends the block when it is full or for another stage.
     fn add(&mut self, stage: &Arc<Stage<P>>, envelope: Envelope<P>) -> Result<(), Left<P>> {
+        if stage.settings().level != Level::AtMostOnce {
+            return self.add_durable(stage, envelope);
+        }
         let same = self.target.as_ref().is_some_and(|target| Arc::ptr_eq(target, stage));
         if !same {
             if let Err((reason, mut rest)) = self.flush() {
@@ -79,6 +83,21 @@ impl<P: Send + 'static> Filling<'_, P> {
             return self.flush();
         }
         Ok(())
+    }
+
+    /// Adds one for a durable stage, where each is a record of its own.
+    fn add_durable(&mut self, stage: &Arc<Stage<P>>, envelope: Envelope<P>) -> Result<(), Left<P>> {
+        if let Err((reason, mut rest)) = self.flush() {
+            rest.push_back(envelope);
+            return Err((reason, rest));
+        }
+        match self.core.publish_durable(stage, self.tally, envelope, Wait::Policy) {
+            Ok(_) => {
+                self.accepted += 1;
+                Ok(())
+            }
+            Err(refused) => Err((refused.reason, Block::from([*refused.envelope]))),
+        }
     }
 
     /// Sends what is in the block: as a block, or one by one where the policy does not wait.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::dead_letter::{DeadLetter, DeadLetters};
+use super::journal::Journal;
 use super::publisher::Ids;
 use super::registry::Registry;
 use super::settings::BusSettings;
@@ -19,10 +20,11 @@ use crate::envelope::{Envelope, EnvelopeId, Route};
 use crate::metrics::counter::{Counter, Striped, Tally};
 use crate::metrics::{Conservation, Lint, StageSnapshot};
 use crate::stage::Stage;
-use crate::stage::engine::{Engine, Scratch, StageMap};
+use crate::stage::engine::{Engine, Scratch, StageMap, Step};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
+use crate::stage::settings::Level;
 use crate::sync::{
     AtomicU32, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, Ring, SMALL, fence, lock,
 };
@@ -62,6 +64,18 @@ pub(crate) struct Books {
     expired: Counter,
     dropped: Counter,
     undelivered: Counter,
+}
+
+impl Books {
+    fn of(&self, end: &Settled) -> &Counter {
+        match end {
+            Settled::Completed => &self.completed,
+            Settled::Dead(_) => &self.dead,
+            Settled::Expired => &self.expired,
+            Settled::Dropped => &self.dropped,
+            Settled::Undelivered => &self.undelivered,
+        }
+    }
 }
 
 /// Id generators and counters for threads that publish through handles.
@@ -129,10 +143,20 @@ pub(crate) struct Core<P> {
     blocks: Ring<Block<P>>,
     /// Bytes of `blocks`, and of those on their way in.
     block_bytes: CachePadded<AtomicUsize>,
+    /// What happens to durable envelopes.
+    pub(crate) journal: Option<Arc<Journal<P>>>,
+    /// Envelopes taken up from the log.
+    pub(crate) recovered: Counter,
 }
 
 impl<P: Send + 'static> Core<P> {
-    pub(crate) fn new(number: u16, settings: BusSettings, shared: Arc<Shared>, seed: u64) -> Self {
+    pub(crate) fn new(
+        number: u16,
+        settings: BusSettings,
+        shared: Arc<Shared>,
+        seed: u64,
+        journal: Option<Arc<Journal<P>>>,
+    ) -> Self {
         let clock = Arc::clone(&shared.clock);
         Self {
             number,
@@ -155,6 +179,8 @@ impl<P: Send + 'static> Core<P> {
             scratches: Ring::new(SPARE),
             blocks: Ring::new(EMPTY_BLOCKS),
             block_bytes: CachePadded::new(AtomicUsize::new(0)),
+            journal,
+            recovered: Counter::default(),
             shared,
             settings,
         }
@@ -278,6 +304,7 @@ impl<P: Send + 'static> Core<P> {
             + publishers.iter().map(|counter| counter.get()).sum::<u64>();
         drop(publishers);
         books.redriven = self.redriven.get();
+        books.recovered = self.recovered.get();
         books.in_flight = books.taken_in().saturating_sub(books.settled());
         books
     }
@@ -364,6 +391,12 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
+    /// Counts an end where threads that are no workers do.
+    pub(super) fn count_end(&self, end: &Settled) {
+        let (books, alone) = self.books.of(usize::MAX);
+        books.of(end).add_as(alone, 1);
+    }
+
     /// Drops what may run foreign destructors.
     pub(crate) fn drop_guarded<T>(&self, value: T) {
         if guarded(|| drop(value)).is_err() {
@@ -381,7 +414,7 @@ impl<P: Send + 'static> Core<P> {
 
     /// Tells the producer and drops what is left.
     #[cold]
-    fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
+    pub(super) fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
         let callbacks = envelope.take_callbacks();
         if matches!(end, Settled::Completed | Settled::Dead(_)) {
             // It was handled by its last stage: published again it has no business there.
@@ -438,14 +471,11 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     #[inline]
     fn settle(&self, desk: &Desk<'_>, envelope: Envelope<P>, end: Settled) {
+        if envelope.is_durable() {
+            return self.settle_durable(desk, envelope, end);
+        }
         let (books, alone) = self.books.of(desk.worker);
-        let count = match end {
-            Settled::Completed => &books.completed,
-            Settled::Dead(_) => &books.dead,
-            Settled::Expired => &books.expired,
-            Settled::Dropped => &books.dropped,
-            Settled::Undelivered => &books.undelivered,
-        };
+        let count = books.of(&end);
         if envelope.extras().is_some() || std::mem::needs_drop::<P>() {
             // Told first, counted then: who sees the books at rest knows that all were told.
             self.tell(envelope, end);
@@ -465,6 +495,9 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         if no_stage && self.lifecycle() == Lifecycle::Stopped {
             lock(&self.late).push((stage.to_owned(), envelope.id()));
             return self.settle(desk, envelope, Settled::Undelivered);
+        }
+        if envelope.is_durable() {
+            return self.bury_durable(desk, envelope, cause);
         }
         let callbacks = envelope.take_callbacks();
         let trail = envelope.slip().trail().collect::<Vec<_>>();
@@ -529,6 +562,20 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
 
     fn count_panic(&self) {
         self.panics.add(1);
+    }
+
+    fn record(&self, envelope: &mut Envelope<P>, step: Step, emits: &mut Vec<Envelope<P>>) -> bool {
+        self.record_step(envelope, step, emits)
+    }
+
+    fn record_emit(&self, emit: &mut Envelope<P>, level: Level) -> bool {
+        self.journal.as_ref().is_some_and(|journal| {
+            journal.accept(&self.registry, self.clock(), emit, level).is_ok()
+        })
+    }
+
+    fn recall(&self, id: EnvelopeId) -> Option<Envelope<P>> {
+        self.recall_durable(id)
     }
 }
 

@@ -26,7 +26,7 @@ pub enum BusError {
     Pool(#[from] PoolError),
     /// A durable level was asked for.
     #[error(
-        "stage `{stage}`: durable levels need the segment log, which is not in this version; \
+        "stage `{stage}`: durable levels need a log; start the bus with `Bus::start_durable`, or \
          use `Level::AtMostOnce`"
     )]
     NotDurable {
@@ -59,6 +59,16 @@ pub enum BusError {
     /// The bus was shut down.
     #[error("the bus was shut down")]
     Stopped,
+    /// The log could not be opened, or not be written.
+    #[error(transparent)]
+    Log(#[from] crate::log::LogError),
+    /// The log has envelopes for stages that are not open.
+    #[error(
+        "the log has envelopes for stages that are not open: {}; add these, or say by `Missing` \
+         what shall become of them",
+        .0.join(", ")
+    )]
+    MissingStages(Vec<String>),
 }
 
 fn suggestion(nearest: &Option<String>) -> String {
@@ -87,13 +97,35 @@ pub enum Refused {
     /// The stage has no handler.
     #[error("the stage has no handler")]
     NoConsumer,
+    /// The stage keeps nothing in a log.
+    #[error("the stage is in memory only; give it a durable level, or use `publish`")]
+    NotDurable,
+    /// The stage is durable, and the log has envelopes that were not taken up yet.
+    #[error("the log has earlier work; call `recover` first")]
+    NotRecovered,
+    /// An envelope with this id is on its way; what becomes of it is not told here.
+    #[error("an envelope with this id is on its way")]
+    InFlight,
+    /// An envelope with this id has reached its end already, and is remembered.
+    #[error("an envelope with this id was handled before")]
+    Duplicate,
+    /// The payload cannot be encoded, or the envelope is larger than a record of the log may be.
+    #[error("the envelope cannot be written to the log: no encoding, or too large")]
+    NoWireForm,
+    /// There is no room for another segment of the log. Nothing is lost.
+    #[error("the log has no room; free some space")]
+    LogFull,
+    /// A write or a flush of the log failed. Whether the envelope is in it shows when it is opened
+    /// next: publish it again then, with the same id.
+    #[error("the log failed, and has to be opened again")]
+    LogFailed,
 }
 
 impl Refused {
     /// Whether the same publish may succeed later without anything else being changed.
     #[must_use]
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Full | Self::Paused)
+        matches!(self, Self::Full | Self::Paused | Self::LogFull)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::completion::{Completion, completion};
 use super::core::{Core, Lifecycle};
 use super::dead_letter::{DeadLetter, DeadLetterInfo};
-use super::error::{BatchError, BusError, PublishError};
+use super::error::{BatchError, BusError, PublishError, Refused};
 use super::future::PublishFuture;
 use super::publish::Wait;
 use super::publisher::Publisher;
@@ -16,9 +16,11 @@ use crate::coord::on_worker::{InTurn, is_in_turn};
 use crate::coord::ticket::Desk;
 use crate::envelope::slip::MAX_HOPS;
 use crate::envelope::{Envelope, EnvelopeId, Route, Slip};
+use crate::log::Receipt;
 use crate::metrics::counter::Tally;
 use crate::metrics::{Conservation, Snapshot};
 use crate::stage::engine::Engine as _;
+use crate::stage::settings::Level;
 use crate::stage::turn;
 use crate::sync::{lock, next_lane};
 
@@ -63,6 +65,26 @@ impl<P: Send + 'static> Handle<P> {
         limit: Duration,
     ) -> Result<(), PublishError<P>> {
         self.enter(envelope, Wait::Within(limit))
+    }
+
+    /// Publishes into a durable stage, waiting for room as [`publish`](Self::publish) does, and
+    /// returns a receipt that tells when the envelope is safe by the log's policy: from then on it
+    /// is not lost. It may be handled before that.
+    ///
+    /// # Errors
+    /// [`PublishError`] with the envelope; [`Refused::NotDurable`] when its first stage is not.
+    pub fn publish_durable(&self, mut envelope: Envelope<P>) -> Result<Receipt, PublishError<P>> {
+        let core = &*self.core;
+        let (map, lane) = (core.stages(), core.lane(lane()));
+        let stage = match core.target(&map, &mut envelope) {
+            Ok(stage) => stage,
+            Err(reason) => return Err(core.refuse(envelope, reason)),
+        };
+        if stage.settings().level == Level::AtMostOnce {
+            return Err(core.refuse(envelope, Refused::NotDurable));
+        }
+        core.stamp(&mut envelope, stage.settings().expiry, || lane.fresh_id(core.clock()));
+        core.publish_durable(stage, Tally::shared(&lane.accepted), envelope, Wait::Policy)
     }
 
     /// Publishes when there is room, on any async runtime. It keeps its place in the line of those
@@ -125,7 +147,7 @@ impl<P: Send + 'static> Handle<P> {
             Ok(stage) => stage,
             Err(reason) => return Err(core.refuse(envelope, reason)),
         };
-        if stage.refuses_publishes() {
+        if stage.refuses_publishes() || stage.settings().level != Level::AtMostOnce {
             return self.publish(envelope);
         }
         let lane = core.lane(lane());

@@ -213,6 +213,7 @@ impl<P: Send + 'static> Bus<P> {
         // Callbacks and destructors are foreign code, which runs under no lock.
         core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
+        core.end_journal();
         leftovers.extend(core.take_late());
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
@@ -287,6 +288,8 @@ impl<P: Send + 'static> Core<P> {
         let desk = Desk::outside(&**self.scheduler());
         let mut leftovers = Vec::new();
         for stage in stages.0.iter().flatten() {
+            // That stays in the log.
+            self.recovered.subtract(stage.forget_backlog() as u64);
             while let Some(envelope) = stage.take_inside() {
                 let id = envelope.id();
                 leftovers.push(Leftover::Waiting { stage: stage.name().to_owned(), id });

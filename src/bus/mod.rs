@@ -4,9 +4,11 @@ mod batch;
 mod completion;
 mod core;
 mod dead_letter;
+mod durable;
 mod error;
 mod future;
 mod handle;
+mod journal;
 mod lifecycle;
 mod publish;
 mod publisher;
@@ -23,7 +25,7 @@ use crate::stage::Stage;
 use crate::stage::context::{Batch, Context};
 use crate::stage::engine::Engine;
 use crate::stage::handler::{Failure, Handler};
-use crate::stage::settings::{Level, StageSettings, demand};
+use crate::stage::settings::{Level, OnFull, StageSettings, demand};
 use crate::sync::{lock, next_bus_number};
 use crate::worker::Pool;
 
@@ -35,6 +37,7 @@ pub use self::dead_letter::{DeadLetter, DeadLetterInfo, Redrive, Redriven};
 pub use self::error::{BatchError, BusError, PublishError, Refused};
 pub use self::future::PublishFuture;
 pub use self::handle::Handle;
+pub use self::journal::{DurableSettings, Missing, Recovery};
 pub use self::lifecycle::{Leftover, ShutdownReport};
 pub use self::publisher::Publisher;
 pub use self::settings::BusSettings;
@@ -106,7 +109,7 @@ impl<P: Send + 'static> Bus<P> {
         let number = next_bus_number().ok_or(BusError::TooManyBuses)?;
         let shared = Arc::clone(pool.shared());
         let seed = settings.seed.unwrap_or_else(machine_seed);
-        let core = Arc::new(Core::new(number, settings, shared, seed));
+        let core = Arc::new(Core::new(number, settings, shared, seed, None));
         Ok(Self { handle: Handle { core }, pool: Arc::clone(pool) })
     }
 
@@ -154,8 +157,13 @@ impl<P: Send + 'static> Bus<P> {
         let must = "small enough that all slots together take at most 4 GiB";
         demand(bytes as u64 <= RING_BYTES_MAX, "capacity", settings.capacity, must)
             .map_err(wrong)?;
-        if settings.level != Level::AtMostOnce {
+        let is_durable = settings.level != Level::AtMostOnce;
+        if is_durable && self.core.journal.is_none() {
             return Err(BusError::NotDurable { stage: name.to_owned() });
+        }
+        if is_durable && settings.on_full == OnFull::DropOldest {
+            let must = "another policy at a durable level, where nothing is dropped";
+            demand(false, "on_full", settings.on_full, must).map_err(wrong)?;
         }
         if settings.dead_letter.as_deref() == Some(name) {
             let (field, must) = ("dead_letter", "another stage than the stage itself");
@@ -202,7 +210,11 @@ impl<P: Send + 'static> Bus<P> {
 
     /// One turn on the caller's thread, for a bus with `workers: 0`: see [`Pool::turn`].
     pub fn turn(&self) -> usize {
-        self.pool.turn()
+        let taken = self.pool.turn();
+        if self.workers() == 0 {
+            self.core.keep_journal();
+        }
+        taken
     }
 
     /// Worker threads of its pool.

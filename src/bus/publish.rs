@@ -15,7 +15,7 @@ use crate::stage::engine::StageMap;
 use crate::stage::enter::Refusal;
 use crate::stage::hop::nanoseconds;
 use crate::stage::room::Wake;
-use crate::stage::settings::OnFull;
+use crate::stage::settings::{Level, OnFull};
 use crate::sync::{SMALL, yield_now};
 
 /// How long a publisher without room spins and yields before it parks: the price of a wake-up.
@@ -58,6 +58,12 @@ impl From<Refusal> for Refused {
             Refusal::Paused => Self::Paused,
             Refusal::Draining | Refusal::Closed => Self::Closed,
             Refusal::NoConsumer => Self::NoConsumer,
+            Refusal::NotRecovered => Self::NotRecovered,
+            Refusal::InFlight => Self::InFlight,
+            Refusal::Duplicate => Self::Duplicate,
+            Refusal::NoWireForm => Self::NoWireForm,
+            Refusal::LogFull => Self::LogFull,
+            Refusal::LogFailed => Self::LogFailed,
         }
     }
 }
@@ -77,6 +83,9 @@ impl<P: Send + 'static> Core<P> {
             Err(reason) => return Err(self.refuse(envelope, reason)),
         };
         self.stamp(&mut envelope, stage.settings().expiry, fresh_id);
+        if stage.settings().level != Level::AtMostOnce {
+            return self.publish_durable(stage, tally, envelope, wait).map(drop);
+        }
         match self.enter_waiting(stage, tally, envelope, wait) {
             Ok(()) => Ok(()),
             Err((refusal, envelope)) => {

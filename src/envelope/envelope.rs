@@ -57,6 +57,21 @@ pub(crate) struct Extras<P> {
     pub(crate) cause: Option<Box<Cause>>,
     /// How often it was re-driven from the dead letters.
     pub(crate) redrives: u16,
+    /// What the log holds of it; `None` for an envelope that is only in memory.
+    pub(crate) durable: Option<Durable>,
+}
+
+/// What the log holds of an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Durable {
+    /// Whether its id is remembered beyond its end.
+    pub(crate) exactly_once: bool,
+    /// Which body the log has.
+    pub(crate) body_version: u32,
+    /// Whether a handler may have changed the payload since.
+    pub(crate) is_changed: bool,
+    /// The record that says what became of it last.
+    pub(crate) sequence: u64,
 }
 
 impl<P> Default for Extras<P> {
@@ -69,6 +84,7 @@ impl<P> Default for Extras<P> {
             tracker: None,
             cause: None,
             redrives: 0,
+            durable: None,
         }
     }
 }
@@ -98,6 +114,9 @@ pub enum Cause {
     /// The stage was closed while it waited there, or before it arrived.
     #[error("stage closed")]
     StageClosed,
+    /// It was emitted into a durable stage, and the log did not take it.
+    #[error("the log did not take it")]
+    NotLogged,
     /// Whether it reached its end is not known: the log was salvaged, and its settlement may have
     /// been among what was lost.
     #[error("uncertain: {0}")]
@@ -116,6 +135,7 @@ impl Cause {
             Self::NextStageFull => "next_stage_full",
             Self::HopLimit => "hop_limit",
             Self::StageClosed => "stage_closed",
+            Self::NotLogged => "not_logged",
             Self::Uncertain(_) => "uncertain",
         }
     }
@@ -272,6 +292,26 @@ impl<P> Envelope<P> {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.extras.is_none() && !std::mem::needs_drop::<P>()
+    }
+
+    /// Whether the log has it.
+    #[inline]
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable().is_some()
+    }
+
+    /// What the log holds of it.
+    #[inline]
+    pub(crate) fn durable(&self) -> Option<Durable> {
+        self.extras.as_ref()?.durable
+    }
+
+    /// Notes that the payload may be another one than the log's.
+    #[inline]
+    pub(crate) fn note_change(&mut self) {
+        if let Some(durable) = self.extras.as_mut().and_then(|extras| extras.durable.as_mut()) {
+            durable.is_changed = true;
+        }
     }
 
     #[inline]

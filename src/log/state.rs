@@ -134,6 +134,11 @@ impl State {
         self.open.get(&id)
     }
 
+    /// Whether an envelope with this id is open, or its end is remembered.
+    pub fn knows(&self, id: EnvelopeId) -> bool {
+        self.open.contains_key(&id) || self.settled.contains(id)
+    }
+
     /// How many envelopes are open.
     pub fn open_len(&self) -> usize {
         self.open.len()

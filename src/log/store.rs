@@ -8,13 +8,14 @@ use super::background::Background;
 use super::disk::Disk;
 use super::error::LogError;
 use super::folder::Folder;
-use super::frame::Kind;
-use super::read::{Follower, Start};
+use super::frame::{Kind, Record};
+use super::read::{Follower, Start, lookup, numbers};
 use super::receipt::Receipt;
 use super::recover::{Recovered, recover};
+use super::segment::{self, Location};
 use super::settings::{LogSettings, Sync};
 use super::tail::{Tail, TailSettings};
-use super::writer::Writer;
+use super::writer::{Appended, Writer};
 use crate::clock::{Clock, SystemClock};
 
 /// An open log. Threads share it by reference or in an `Arc`.
@@ -91,6 +92,71 @@ impl Log {
         Ok(Receipt::new(Arc::clone(&self.writer), self.sync, appended))
     }
 
+    /// Appends a record if `admit` says so, which is told its sequence and where it will stand,
+    /// while nobody else can append.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), or what `admit` says; then nothing was appended.
+    pub(crate) fn append_if(
+        &self,
+        kind: Kind,
+        body: &[u8],
+        admit: &mut dyn FnMut(u64, Location) -> Result<(), LogError>,
+    ) -> Result<u64, LogError> {
+        self.writer.append_if(kind, body, admit)
+    }
+
+    /// The receipt of a record that was appended.
+    pub(crate) fn receipt(&self, sequence: u64) -> Receipt {
+        Receipt::new(Arc::clone(&self.writer), self.sync, Appended::Written(sequence))
+    }
+
+    /// Calls `read` with the record that stands there.
+    ///
+    /// # Errors
+    /// When none does any more, and what the storage says.
+    pub(crate) fn read<T>(
+        &self,
+        place: Location,
+        read: impl FnOnce(Record<'_>) -> T,
+    ) -> Result<T, LogError> {
+        if self.writer.active().segment == place.segment {
+            // It may still be in the buffer.
+            self.writer.write_out()?;
+        }
+        lookup(&self.disk, place, read)
+    }
+
+    /// Removes the segments before `lowest`, the oldest first.
+    ///
+    /// # Errors
+    /// What the storage says.
+    pub(crate) fn remove_before(&self, lowest: u64) -> Result<usize, LogError> {
+        let mut removed = 0;
+        for number in numbers(&*self.disk)? {
+            if number < lowest {
+                let name = segment::name(number);
+                self.disk.remove(&name).map_err(LogError::storage("remove", &name))?;
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            let synced = self.disk.sync_names();
+            synced.map_err(LogError::storage("flush", "the log's directory"))?;
+        }
+        Ok(removed)
+    }
+
+    /// The longest body of a record.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        self.writer.body_bytes_max()
+    }
+
+    /// The number of the segment that is written to.
+    pub(crate) fn segment(&self) -> u64 {
+        self.writer.active().segment
+    }
+
     /// Flushes what has been written, and returns the highest sequence that is durable now.
     ///
     /// # Errors
@@ -120,19 +186,38 @@ impl Log {
     /// # Errors
     /// When the log is or becomes poisoned.
     pub fn close(self) -> Result<(), LogError> {
+        self.end()
+    }
+
+    /// As [`close`](Self::close), while others still have views of it: they are told that it is
+    /// closed.
+    ///
+    /// # Errors
+    /// When the log is or becomes poisoned.
+    pub(crate) fn end(&self) -> Result<(), LogError> {
+        let ended = self.mark();
+        self.stop();
+        ended
+    }
+
+    fn mark(&self) -> Result<(), LogError> {
         self.flush()?;
         self.writer.append(Kind::Mark, &[])?;
         self.flush().map(drop)
     }
-}
 
-impl Drop for Log {
-    fn drop(&mut self) {
+    fn stop(&self) {
         self.writer.background.stop(&self.writer);
         // Receipts may live on: they are told, and do not keep others from the directory.
         self.writer.poison.close();
         self.writer.flush.wake(&self.writer, true);
         self.disk.release();
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -12,7 +12,7 @@ use super::flusher::Flusher;
 use super::frame::{self, Kind, Stamp};
 use super::prepare::{Preparer, mix};
 use super::recover::Recovered;
-use super::segment::{self, HEADER_BYTES, SegmentHeader};
+use super::segment::{self, HEADER_BYTES, Location, SegmentHeader};
 
 /// Segments that may be left behind without a flush before the oldest is flushed.
 const SEALED_MAX: usize = 8;
@@ -188,19 +188,32 @@ impl Tail {
     /// # Errors
     /// When it is too long, or what the storage says; then it has no sequence.
     pub fn push(&mut self, kind: Kind, body: &[u8], now: u64) -> Result<u64, LogError> {
-        let limit = self.body_bytes_max();
-        if body.len() > limit {
-            return Err(LogError::TooLarge { size: body.len(), limit });
-        }
-        let end = self.active.writer.position() + self.buffer.len() as u64;
-        if self.is_foreign || end + frame::size(body.len()) as u64 > self.header.size {
-            self.roll()?;
-        }
-        let (sequence, time) = (self.sequence + 1, self.time.max(now));
+        let (sequence, _) = self.prepare(body.len())?;
+        let time = self.time.max(now);
         let stamp = Stamp { kind, sequence, time, watermark: self.watermark };
         frame::append(&mut self.buffer, self.header.identity, stamp, body);
         (self.sequence, self.time) = (sequence, time);
         Ok(sequence)
+    }
+
+    /// Makes room for a record with such a body; its sequence, and where it will stand.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn prepare(&mut self, body_bytes: usize) -> Result<(u64, Location), LogError> {
+        let limit = self.body_bytes_max();
+        if body_bytes > limit {
+            return Err(LogError::TooLarge { size: body_bytes, limit });
+        }
+        if self.is_foreign || self.end() + frame::size(body_bytes) as u64 > self.header.size {
+            self.roll()?;
+        }
+        Ok((self.sequence + 1, Location { segment: self.segment(), offset: self.end() }))
+    }
+
+    /// Where the next record goes, should it fit.
+    fn end(&self) -> u64 {
+        self.active.writer.position() + self.buffer.len() as u64
     }
 
     /// Bytes of records that are not written yet.

@@ -15,6 +15,7 @@ use super::flusher::Flusher;
 use super::frame::Kind;
 use super::poison::Poison;
 use super::read::Followers;
+use super::segment::Location;
 use super::settings::Sync;
 use super::tail::Tail;
 use crate::clock::Clock;
@@ -157,6 +158,11 @@ impl Writer {
         }
     }
 
+    /// The longest body of a record.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        self.body_bytes_max
+    }
+
     /// What the next flush has to flush. To be read after the written position that it shall cover.
     pub(crate) fn active(&self) -> Arc<Active> {
         self.active.load_full()
@@ -164,7 +170,7 @@ impl Writer {
 
     /// Everything up to here may be shown to those who follow the log.
     pub(crate) fn visible(&self) -> u64 {
-        if self.shows_written { self.progress.written() } else { self.progress.durable() }
+        if self.shows_written { self.progress.appended() } else { self.progress.durable() }
     }
 
     /// Adds a record. Records of one thread keep their order.
@@ -178,7 +184,8 @@ impl Writer {
         }
         self.poison.check()?;
         if let Some(tail) = try_lock(&self.tail) {
-            let written = self.write(tail, Some((kind, body)), !self.is_lazy);
+            let own = Own { kind, body, admit: &mut |_, _| Ok(()) };
+            let written = self.write(tail, Some(own), !self.is_lazy);
             self.take_along();
             return written.map(Appended::Written);
         }
@@ -193,6 +200,23 @@ impl Writer {
         }
         self.take_along();
         Ok(Appended::Queued(place))
+    }
+
+    /// Adds a record once the permit is free, if `admit` says so: it is told the record's sequence
+    /// and where it will stand, while nobody else can add one.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), or what `admit` says; then nothing was added.
+    pub(crate) fn append_if(
+        &self,
+        kind: Kind,
+        body: &[u8],
+        admit: &mut dyn FnMut(u64, Location) -> Result<(), LogError>,
+    ) -> Result<u64, LogError> {
+        let own = Own { kind, body, admit };
+        let written = self.write(lock(&self.tail), Some(own), !self.is_lazy);
+        self.take_along();
+        written
     }
 
     /// Pushes a record into the queue, if there is a place, and room for its bytes.
@@ -241,7 +265,7 @@ impl Writer {
     fn write(
         &self,
         mut tail: MutexGuard<'_, Tail>,
-        own: Option<(Kind, &[u8])>,
+        own: Option<Own<'_>>,
         now: bool,
     ) -> Result<u64, LogError> {
         self.poison.check()?;
@@ -289,7 +313,7 @@ impl Writer {
     fn fill(
         &self,
         tail: &mut Tail,
-        own: Option<(Kind, &[u8])>,
+        own: Option<Own<'_>>,
         places: &mut Vec<(Arc<Place>, u64)>,
         write_now: bool,
     ) -> Result<u64, Stop> {
@@ -304,7 +328,12 @@ impl Writer {
                 Err(poison) => return Err(poison),
             }
         }
-        let own = own.map(|(kind, body)| Stop::sort(tail.push(kind, body, now))).transpose();
+        let add = |Own { kind, body, admit }: Own<'_>| {
+            let (sequence, location) = Stop::sort(tail.prepare(body.len()))?;
+            admit(sequence, location).map_err(Stop::Refused)?;
+            Stop::sort(tail.push(kind, body, now))
+        };
+        let own = own.map(add).transpose();
         if matches!(own, Err(Stop::Poison(_))) {
             return own.map(|_| 0);
         }
@@ -313,6 +342,13 @@ impl Writer {
         }
         Ok(own?.unwrap_or_else(|| tail.sequence()))
     }
+}
+
+/// The record of who has the permit.
+struct Own<'a> {
+    kind: Kind,
+    body: &'a [u8],
+    admit: &'a mut dyn FnMut(u64, Location) -> Result<(), LogError>,
 }
 
 /// Why a record was not written.

@@ -99,6 +99,7 @@ impl<P> Context<'_, P> {
     /// The payload, to change.
     #[inline]
     pub fn payload_mut(&mut self) -> &mut P {
+        self.envelope.note_change();
         self.envelope.payload_mut()
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::Stage;
 use super::context::Notebook;
 use super::queue::Block;
+use super::settings::Level;
 use crate::clock::Clock;
 use crate::coord::ticket::{Desk, Scheduler};
 use crate::envelope::envelope::{Cause, Settled};
-use crate::envelope::{Envelope, Route};
+use crate::envelope::{Envelope, EnvelopeId, Route};
 
 /// The stages of a bus by route number. Immutable; replaced as a whole when one is added.
 pub struct StageMap<P>(pub(crate) Vec<Option<Arc<Stage<P>>>>);
@@ -26,6 +27,20 @@ impl<P> fmt::Debug for StageMap<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StageMap").field(&self.0.len()).finish()
     }
+}
+
+/// What an attempt of a durable envelope led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It goes on to the stage that is current now.
+    Hop,
+    /// Its itinerary ended.
+    Completed,
+    /// It failed, and is tried again, after a pause of so many nanoseconds.
+    Attempt {
+        /// The pause.
+        pause: u64,
+    },
 }
 
 /// The bus, as its stages see it.
@@ -63,6 +78,26 @@ pub trait Engine<P>: Send + Sync + 'static {
     /// An empty block, used before if there is one.
     fn empty_block(&self) -> Block<P> {
         Block::new()
+    }
+    /// Writes down what an attempt of a durable envelope led to, before anything moves, together
+    /// with the emits that came of it: those whose id is known already are taken out. False when it
+    /// could not be written: then the log has the envelope as it was.
+    fn record(
+        &self,
+        _envelope: &mut Envelope<P>,
+        _step: Step,
+        _emits: &mut Vec<Envelope<P>>,
+    ) -> bool {
+        false
+    }
+    /// Writes down that an emit of an envelope in memory enters a durable stage; false as above.
+    fn record_emit(&self, _emit: &mut Envelope<P>, _level: Level) -> bool {
+        false
+    }
+    /// The envelope with this id as the log has it, for a stage with a backlog; `None` when it
+    /// cannot be read, and was given up.
+    fn recall(&self, _id: EnvelopeId) -> Option<Envelope<P>> {
+        None
     }
     /// Counts a panic in a callback, a waker or a destructor.
     fn count_panic(&self);

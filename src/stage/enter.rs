@@ -26,6 +26,12 @@ pub(crate) enum Refusal {
     Draining,
     Closed,
     NoConsumer,
+    NotRecovered,
+    InFlight,
+    Duplicate,
+    NoWireForm,
+    LogFull,
+    LogFailed,
 }
 
 impl Refusal {
@@ -138,7 +144,10 @@ impl<P: Send + 'static> Stage<P> {
             }
             return Some(envelope);
         }
-        let waiting = room.hops.pop_front()?;
+        let Some(waiting) = room.hops.pop_front() else {
+            drop(room);
+            return self.recall_next();
+        };
         drop(room);
         // Letting go of the permit of the stage it left posts a ticket: not under the lock.
         let WaitingHop { envelope, hold, .. } = waiting;
@@ -230,6 +239,18 @@ impl<P: Send + 'static> Stage<P> {
     /// Whether hops wait in line.
     pub(crate) fn has_waiting_hops(&self) -> bool {
         self.attendance.has(HOPS_WAIT)
+    }
+
+    /// Whether a publish would find room now, and why not.
+    ///
+    /// # Errors
+    /// Why it would be refused.
+    pub(crate) fn takes_publish(&self) -> Result<(), Refusal> {
+        let word = self.attendance.before_push();
+        if word & REFUSES_PUBLISH != 0 {
+            return Err(Refusal::of(word));
+        }
+        if self.queue.is_full() { Err(Refusal::Full) } else { Ok(()) }
     }
 
     /// Whether a publish would be refused before its push.

@@ -120,7 +120,14 @@ impl<P: Send + 'static> Stage<P> {
     }
 
     /// Places waiting hops in order while there is room, then lets go of the permits they held.
-    fn place_waiting(self: &Arc<Self>, engine: &dyn Engine<P>, mut room: MutexGuard<'_, Room<P>>) {
+    pub(super) fn place_waiting<'a>(
+        self: &'a Arc<Self>,
+        engine: &dyn Engine<P>,
+        mut room: MutexGuard<'a, Room<P>>,
+    ) {
+        if !room.backlog.is_empty() || room.refilling.is_some() {
+            return self.refill(engine, room);
+        }
         let mut freed = Vec::new();
         let mut placed = 0_usize;
         while let Some(WaitingHop { envelope, hold, since }) = room.hops.pop_front() {

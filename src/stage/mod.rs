@@ -6,7 +6,9 @@
 //! a [`room::Hold`]); user code runs under no lock and only through [`handler::guarded`].
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
+mod backlog;
 pub mod context;
+mod durable;
 pub mod engine;
 pub mod enter;
 pub mod handler;

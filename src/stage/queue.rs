@@ -181,7 +181,6 @@ impl<P> Queue<P> {
     }
 
     /// Whether no slot is free.
-    #[cfg(test)]
     pub(crate) fn is_full(&self) -> bool {
         self.ring.is_full()
     }

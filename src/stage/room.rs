@@ -23,7 +23,7 @@ use std::task::Waker;
 use crate::coord::parker::Parker;
 use crate::coord::ticket::{Scheduler, Task, Ticket};
 use crate::coord::timers::TimerId;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, EnvelopeId};
 
 /// The permit of the stage a waiting envelope comes from. When the last envelope that holds it is
 /// placed or given up, the permit becomes a ticket again.
@@ -96,6 +96,10 @@ pub(crate) struct Delayed<P> {
 /// The two lines of one stage.
 pub(crate) struct Room<P> {
     pub(crate) hops: VecDeque<WaitingHop<P>>,
+    /// What the log holds for the stage, the oldest first: before all that waits in line.
+    pub(crate) backlog: VecDeque<EnvelopeId>,
+    /// Whether somebody takes from the backlog, and whether more room came meanwhile.
+    pub(crate) refilling: Option<bool>,
     pub(crate) publishers: VecDeque<WaitingPublisher>,
     /// Failed envelopes during their pause.
     pub(crate) delayed: BTreeMap<u64, Delayed<P>>,
@@ -111,6 +115,8 @@ impl<P> Room<P> {
     pub(crate) fn new() -> Self {
         Self {
             hops: VecDeque::new(),
+            backlog: VecDeque::new(),
+            refilling: None,
             publishers: VecDeque::new(),
             delayed: BTreeMap::new(),
             numbers: 0,

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::context::{Batch, Change, Context};
-use super::engine::collect;
+use super::engine::{Step, collect};
 use super::handler::{Batched, Each, Failure, guarded};
-use super::settings::Retry;
+use super::settings::{Level, Retry};
 use super::turn::Turn;
 use crate::envelope::{Cause, Envelope, Route, Settled};
 
@@ -162,6 +162,7 @@ impl<P: Send + 'static> Turn<'_, P> {
         let page = &self.scratch.notebooks[notebook];
         if !(page.changes.is_empty() && page.emits.is_empty() && page.headers.is_none()) {
             self.apply(envelope, notebook);
+            self.emit(envelope, notebook);
         }
         if envelope.attempts() != 0 {
             envelope.set_attempts(0);
@@ -177,7 +178,7 @@ impl<P: Send + 'static> Turn<'_, P> {
     }
 
     #[cold]
-    fn conclude_failure(
+    pub(super) fn conclude_failure(
         &mut self,
         stage: &Arc<Stage<P>>,
         envelope: &mut Envelope<P>,
@@ -251,7 +252,7 @@ impl<P: Send + 'static> Turn<'_, P> {
     }
 
     #[cold]
-    fn end(&mut self, stage: &Stage<P>, mut envelope: Envelope<P>) {
+    pub(super) fn end(&mut self, stage: &Stage<P>, mut envelope: Envelope<P>) {
         let cause = envelope.extras_if_any().and_then(|extras| extras.cause.take());
         let end = cause.map_or(Settled::Completed, |cause| {
             stage.meters.dead.add(1);
@@ -262,7 +263,7 @@ impl<P: Send + 'static> Turn<'_, P> {
 
     /// Applies what a successful attempt wrote down.
     #[cold]
-    fn apply(&mut self, envelope: &mut Envelope<P>, notebook: usize) {
+    pub(super) fn apply(&mut self, envelope: &mut Envelope<P>, notebook: usize) {
         let page = &mut self.scratch.notebooks[notebook];
         if let Some(headers) = page.headers.take() {
             envelope.extras_mut().headers = headers;
@@ -285,6 +286,11 @@ impl<P: Send + 'static> Turn<'_, P> {
             // Routed on by a dead-letter stage: it lives again.
             extras.cause = None;
         }
+    }
+
+    /// Takes in what a successful attempt emitted, and sends it on its way.
+    #[cold]
+    fn emit(&mut self, envelope: &Envelope<P>, notebook: usize) {
         let mut emits = std::mem::take(&mut self.scratch.notebooks[notebook].emits);
         for (ordinal, mut emit) in emits.drain(..).enumerate() {
             let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
@@ -296,16 +302,31 @@ impl<P: Send + 'static> Turn<'_, P> {
         self.scratch.notebooks[notebook].emits = emits;
     }
 
-    /// Sends an emit on its way. A slip that stands at the stage that emits is a copy of its own:
-    /// the emit goes on to what remains of it.
+    /// Sends an emit on its way.
     fn send_emit(&mut self, here: Option<Route>, mut emit: Envelope<P>) {
-        let slip = emit.slip_mut();
-        let stands_elsewhere = slip.is_at_stage() && slip.current() != here;
-        let next = if stands_elsewhere { slip.current() } else { slip.ratchet() };
+        let next = start_emit(here, &mut emit);
         if emit.hops() > self.engine.hop_limit() {
             return self.engine.bury(self.desk, emit, Cause::HopLimit, "");
         }
         match next.and_then(|next| self.find(next)) {
+            Some(target) => {
+                let level = target.settings.level;
+                if level != Level::AtMostOnce && !self.engine.record_emit(&mut emit, level) {
+                    return self.engine.bury(self.desk, emit, Cause::NotLogged, &target.name);
+                }
+                let scratch = &mut *self.scratch;
+                collect(&mut scratch.out, &mut scratch.spare, &target, emit);
+            }
+            None => self.engine.bury(self.desk, emit, Cause::NoRoute, ""),
+        }
+    }
+
+    /// Sends on an emit that has its place, which is written down.
+    pub(super) fn send_recorded(&mut self, emit: Envelope<P>) {
+        if emit.hops() > self.engine.hop_limit() {
+            return self.engine.bury(self.desk, emit, Cause::HopLimit, "");
+        }
+        match emit.current().and_then(|route| self.find(route)) {
             Some(target) => {
                 let scratch = &mut *self.scratch;
                 collect(&mut scratch.out, &mut scratch.spare, &target, emit);
@@ -316,12 +337,16 @@ impl<P: Send + 'static> Turn<'_, P> {
 
     /// Gives an envelope up: to the stage's dead-letter stage, or among the bus's dead letters.
     #[cold]
-    fn give_up(&mut self, stage: &Arc<Stage<P>>, mut envelope: Envelope<P>, cause: Cause) {
+    pub(super) fn give_up(
+        &mut self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+        cause: Cause,
+    ) {
         let target = stage
             .dead_letter
             .filter(|_| envelope.hops() < self.engine.hop_limit())
             .and_then(|route| Some((route, self.find(route)?)));
-        let scratch = &mut *self.scratch;
         let Some((route, target)) = target else {
             stage.meters.dead.add(1);
             return self.engine.bury(self.desk, envelope, cause, &stage.name);
@@ -334,6 +359,18 @@ impl<P: Send + 'static> Turn<'_, P> {
         if slip.push(route).is_ok() {
             slip.ratchet();
         }
+        if envelope.is_durable() && !self.engine.record(&mut envelope, Step::Hop, &mut Vec::new()) {
+            return self.leave_in_log(envelope);
+        }
+        let scratch = &mut *self.scratch;
         collect(&mut scratch.out, &mut scratch.spare, &target, envelope);
     }
+}
+
+/// Puts an emit at its first stage. A slip that stands at the stage that emits is a copy of its own:
+/// the emit goes on to what remains of it.
+pub(super) fn start_emit<P>(here: Option<Route>, emit: &mut Envelope<P>) -> Option<Route> {
+    let slip = emit.slip_mut();
+    let stands_elsewhere = slip.is_at_stage() && slip.current() != here;
+    if stands_elsewhere { slip.current() } else { slip.ratchet() }
 }

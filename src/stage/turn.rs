@@ -274,6 +274,14 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
         loop {
             self.budget -= 1;
             let outcome = self.attempt(stage, handle, &mut envelope);
+            if envelope.is_durable() {
+                match self.conclude_durable(stage, envelope, 0, outcome) {
+                    Some(again) if self.budget > 0 => envelope = again,
+                    Some(again) => return self.put_back(stage, again),
+                    None => return,
+                }
+                continue;
+            }
             match self.conclude(stage, &mut envelope, 0, outcome) {
                 Verdict::Retry if self.budget > 0 => {}
                 Verdict::Retry => return self.put_back(stage, envelope),
@@ -332,6 +340,10 @@ impl<'a, P: Send + 'static> Turn<'a, P> {
                     (Ok(()), Some(failure)) => Err(Failed::Said(failure)),
                     (Ok(()), None) => Ok(()),
                 };
+                if envelope.is_durable() {
+                    again.extend(self.conclude_durable(stage, envelope, index, result));
+                    continue;
+                }
                 match self.conclude(stage, &mut envelope, index, result) {
                     Verdict::Retry => again.push_back(envelope),
                     verdict => self.carry_out(stage, envelope, verdict),

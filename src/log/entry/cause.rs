@@ -17,11 +17,12 @@ pub enum CauseCode {
     HopLimit = 6,
     StageClosed = 7,
     Uncertain = 8,
+    NotLogged = 9,
 }
 
 impl CauseCode {
     /// All codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::HandlerFailed,
         Self::HandlerPanicked,
         Self::NoRoute,
@@ -30,6 +31,7 @@ impl CauseCode {
         Self::HopLimit,
         Self::StageClosed,
         Self::Uncertain,
+        Self::NotLogged,
     ];
 
     /// The number on the medium.
@@ -66,6 +68,7 @@ impl CauseCode {
             Cause::HopLimit => (Self::HopLimit, ""),
             Cause::StageClosed => (Self::StageClosed, ""),
             Cause::Uncertain(reason) => (Self::Uncertain, bounded(reason)),
+            Cause::NotLogged => (Self::NotLogged, ""),
         }
     }
 
@@ -80,6 +83,7 @@ impl CauseCode {
             Self::HopLimit => Cause::HopLimit,
             Self::StageClosed => Cause::StageClosed,
             Self::Uncertain => Cause::Uncertain(reason.to_owned()),
+            Self::NotLogged => Cause::NotLogged,
         }
     }
 }

@@ -256,7 +256,7 @@ pub(super) fn header_of(disk: &dyn Disk, number: u64) -> Option<Result<SegmentHe
 ///
 /// # Errors
 /// When it is no segment of that number, and what the storage says.
-fn read_header(file: &dyn FileReader, number: u64) -> Result<SegmentHeader, LogError> {
+pub(super) fn read_header(file: &dyn FileReader, number: u64) -> Result<SegmentHeader, LogError> {
     let name = segment::name(number);
     let mut bytes = [0; HEADER_BYTES];
     let read = file.read(&mut bytes, 0).map_err(LogError::storage("read", &name))?;

@@ -9,6 +9,7 @@
 mod cursor;
 mod follow;
 mod locate;
+mod lookup;
 mod outline;
 mod reader;
 mod walk;
@@ -17,6 +18,7 @@ pub(super) use cursor::{Cursor, Peek};
 pub use follow::Follower;
 pub(super) use follow::Followers;
 pub(super) use locate::numbers;
+pub(super) use lookup::lookup;
 pub use outline::{Outline, SegmentOutline, outline};
 pub use reader::{Reader, Stop};
 pub use walk::{Shown, Start};

@@ -1,0 +1,340 @@
+//! The journal: what happens to durable envelopes, written into the log as it happens.
+//!
+//! The protocol is in `ARCHITECTURE.md`, *The life of a durable envelope*; in short:
+//!
+//! - **J1** One lock is the order of everything: under it an id is looked up, the record appended and
+//!   folded into the state, which is what a recovery of the log would make of it.
+//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement
+//!   before its envelope moves and before the permit of its stage is given up.
+//! - **J3** Nobody is told of an accept or an end before its record is safe by the log's policy.
+//! - **J4** What cannot be written has not happened: the envelope is left as the log has it.
+//!
+//! Payloads are encoded and decoded, and callbacks called, under no lock.
+
+mod end;
+mod keeper;
+mod recall;
+mod settings;
+mod wire;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::registry::Registry;
+use crate::clock::Clock;
+use crate::envelope::envelope::Durable;
+use crate::envelope::{Cause, Envelope, EnvelopeId, Payload};
+use crate::log::entry::{CauseCode, DurableLevel, Entry};
+use crate::log::fold::fold_record;
+use crate::log::frame::Kind;
+use crate::log::segment;
+use crate::log::state::State;
+use crate::log::{Log, LogError, Receipt, Recovered};
+use crate::stage::engine::Step;
+use crate::stage::settings::Level;
+use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering, lock};
+
+use self::end::Ends;
+use self::wire::Wire;
+
+pub use self::recall::{Missing, Recovery};
+pub use self::settings::DurableSettings;
+
+/// Why the journal takes an envelope not in.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// An envelope with this id is on its way.
+    InFlight,
+    /// One with this id has reached its end, and is remembered.
+    Duplicate,
+    /// Its payload has no encoding, or it is larger than a record may be.
+    NoWireForm,
+    /// The log took nothing.
+    Log(LogError),
+}
+
+/// The journal of one bus.
+pub(crate) struct Journal<P> {
+    pub(crate) log: Log,
+    wire: Wire<P>,
+    state: Mutex<State>,
+    ends: Ends<P>,
+    keeper: Mutex<Option<JoinHandle>>,
+    /// Whether what the log held is in the stages.
+    is_replayed: AtomicBool,
+    /// The segment in which the last checkpoint begins, and its number.
+    checkpoint: Mutex<(u64, u64)>,
+    settings: DurableSettings,
+}
+
+impl<P: Send + 'static> Journal<P> {
+    /// Opens the log and restores what is true after it.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub(crate) fn open(directory: &Path, settings: &DurableSettings) -> Result<Self, LogError>
+    where
+        P: Payload,
+    {
+        let (log, recovered) = Log::open(directory, settings.log)?;
+        Self::on(log, recovered, settings)
+    }
+
+    /// The same on a log that is open.
+    pub(crate) fn on(
+        log: Log,
+        recovered: Option<Recovered>,
+        settings: &DurableSettings,
+    ) -> Result<Self, LogError>
+    where
+        P: Payload,
+    {
+        let state = recovered.as_ref().map_or_else(|| Ok(State::default()), Recovered::state)?;
+        let number = recovered.and_then(|recovered| recovered.checkpoint).map(|it| it.end.number);
+        let journal = Self {
+            wire: Wire::new(),
+            ends: Ends::new(),
+            keeper: Mutex::new(None),
+            is_replayed: AtomicBool::new(state.open_len() == 0),
+            checkpoint: Mutex::new((log.segment(), number.unwrap_or(0))),
+            settings: settings.clone(),
+            state: Mutex::new(state),
+            log,
+        };
+        journal.set_window()?;
+        Ok(journal)
+    }
+
+    /// Says how many ids are remembered from here on, if that is new.
+    fn set_window(&self) -> Result<(), LogError> {
+        let count = self.settings.remembered_ids;
+        let mut state = lock(&self.state);
+        if state.settled().window() == count {
+            return Ok(());
+        }
+        let mut body = Vec::new();
+        Entry::Window { count }.encode(&mut body).expect("it is a number");
+        self.append(&mut state, &body).map(drop)
+    }
+
+    /// Appends a record and folds it (J1); returns its sequence.
+    fn append(&self, state: &mut State, body: &[u8]) -> Result<u64, LogError> {
+        self.log.append_if(Kind::Entries, body, &mut |sequence, location| {
+            fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
+                name: segment::name(location.segment),
+                offset: location.offset,
+                source,
+            })
+        })
+    }
+
+    /// Takes an envelope in: after this the log has it, and its id is in flight.
+    ///
+    /// # Errors
+    /// [`NotTaken`]; then nothing was written.
+    pub(crate) fn accept(
+        &self,
+        registry: &Mutex<Registry>,
+        clock: &dyn Clock,
+        envelope: &mut Envelope<P>,
+        level: Level,
+    ) -> Result<Receipt, NotTaken> {
+        let level = durable_level(level);
+        let mut body = Vec::new();
+        self.wire.accept(registry, clock, envelope, level, &mut body)?;
+        if body.len() > self.log.body_bytes_max() {
+            return Err(NotTaken::NoWireForm);
+        }
+        let id = envelope.id();
+        let mut state = lock(&self.state);
+        if state.open(id).is_some() {
+            return Err(NotTaken::InFlight);
+        }
+        if state.settled().contains(id) {
+            drop(state);
+            // Only what is safe is a reason to refuse: until then it may still be undone.
+            let sequence = self.log.appended();
+            return match self.log.receipt(sequence).wait() {
+                Ok(_) => Err(NotTaken::Duplicate),
+                Err(error) => Err(NotTaken::Log(error)),
+            };
+        }
+        let sequence = self.append(&mut state, &body).map_err(NotTaken::Log)?;
+        drop(state);
+        envelope.extras_mut().durable = Some(Durable {
+            exactly_once: level == DurableLevel::ExactlyOnce,
+            body_version: 0,
+            is_changed: false,
+            sequence,
+        });
+        Ok(self.log.receipt(sequence))
+    }
+
+    /// Writes down a step of an envelope and the emits that came of it, of which those whose id is
+    /// known are handed back.
+    ///
+    /// # Errors
+    /// When it could not be written; then nothing was, and the emits are as they were.
+    pub(crate) fn record(
+        &self,
+        registry: &Mutex<Registry>,
+        clock: &dyn Clock,
+        envelope: &mut Envelope<P>,
+        step: Step,
+        emits: &mut Vec<Envelope<P>>,
+    ) -> Result<Vec<Envelope<P>>, NotTaken> {
+        let Some(durable) = envelope.durable() else { return Ok(Vec::new()) };
+        let version = durable.body_version + u32::from(durable.is_changed);
+        let mut body = Vec::new();
+        let level = level_of(durable);
+        match step {
+            Step::Hop => self.wire.hop(registry, clock, envelope, version, &mut body)?,
+            Step::Completed => put(&Entry::Completed { id: envelope.id() }, &mut body),
+            Step::Attempt { pause } => {
+                let due_ms = if pause == 0 { 0 } else { clock.wall_ms() + pause / 1_000_000 };
+                let (id, attempts) = (envelope.id(), envelope.attempts());
+                put(&Entry::Attempt { id, attempts, due_ms }, &mut body);
+            }
+        }
+        let accepts = self.wire.accepts(registry, clock, emits, level)?;
+        let mut state = lock(&self.state);
+        let mut seen = HashSet::new();
+        let is_known: Vec<bool> =
+            emits.iter().map(|emit| state.knows(emit.id()) || !seen.insert(emit.id())).collect();
+        for (accept, is_known) in accepts.iter().zip(&is_known) {
+            if !is_known {
+                body.extend_from_slice(accept);
+            }
+        }
+        let sequence = self.append(&mut state, &body).map_err(NotTaken::Log)?;
+        drop(state);
+        let is_hop = step == Step::Hop;
+        note(envelope, sequence, is_hop.then_some(version));
+        let mut known = Vec::new();
+        for (place, is_known) in is_known.iter().enumerate().rev() {
+            if *is_known {
+                known.push(emits.remove(place));
+            }
+        }
+        for emit in emits {
+            let exactly_once = level == DurableLevel::ExactlyOnce;
+            let durable = Durable { exactly_once, body_version: 0, is_changed: false, sequence };
+            emit.extras_mut().durable = Some(durable);
+        }
+        Ok(known)
+    }
+
+    /// Writes down that an envelope is given up.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn record_dead(
+        &self,
+        envelope: &mut Envelope<P>,
+        cause: &Cause,
+    ) -> Result<(), LogError> {
+        let (cause, reason) = CauseCode::of(cause);
+        let id = envelope.id();
+        let mut state = lock(&self.state);
+        // Those of the stage before, where it was given up on its way.
+        let before = state.open(id).map_or(0, |open| open.held.attempts);
+        let attempts = envelope.attempts().max(before);
+        let mut body = Vec::new();
+        put(&Entry::Dead { id, attempts, cause, reason }, &mut body);
+        let sequence = self.append(&mut state, &body)?;
+        drop(state);
+        note(envelope, sequence, None);
+        Ok(())
+    }
+
+    /// Writes down that what is open under this id is given up, without its envelope.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause) -> Result<(), LogError> {
+        let (cause, reason) = CauseCode::of(cause);
+        let mut state = lock(&self.state);
+        let Some(open) = state.open(id) else { return Ok(()) };
+        let mut body = Vec::new();
+        put(&Entry::Dead { id, attempts: open.held.attempts, cause, reason }, &mut body);
+        self.append(&mut state, &body).map(drop)
+    }
+
+    /// Writes down that the deadline of an envelope passed.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn record_expired(&self, envelope: &mut Envelope<P>) -> Result<(), LogError> {
+        let mut body = Vec::new();
+        put(&Entry::Expired { id: envelope.id() }, &mut body);
+        let sequence = self.append(&mut lock(&self.state), &body)?;
+        note(envelope, sequence, None);
+        Ok(())
+    }
+
+    /// How many dead letters the log keeps.
+    pub(crate) fn letters(&self) -> usize {
+        lock(&self.state).letters().len()
+    }
+
+    /// Whether the dead letters are as many as may be: no new work is taken then.
+    pub(crate) fn is_full_of_letters(&self) -> bool {
+        self.letters() >= self.settings.dead_letters
+    }
+
+    /// Whether what the log held is in the stages.
+    pub(crate) fn is_replayed(&self) -> bool {
+        // ORDERING: Acquire, pairs with `set_replayed`.
+        self.is_replayed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_replayed(&self) {
+        // ORDERING: Release: who sees it sees the backlogs of the stages.
+        self.is_replayed.store(true, Ordering::Release);
+    }
+
+    /// A view of what is true now.
+    pub(crate) fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&lock(&self.state))
+    }
+}
+
+/// Notes the record that says what became of an envelope last.
+fn note<P>(envelope: &mut Envelope<P>, sequence: u64, body_version: Option<u32>) {
+    let durable = envelope.extras_mut().durable.as_mut();
+    if let Some(durable) = durable {
+        durable.sequence = sequence;
+        if let Some(version) = body_version {
+            (durable.body_version, durable.is_changed) = (version, false);
+        }
+    }
+}
+
+/// Encodes an entry that always has an encoding: its reason was cut, and it has no other text.
+fn put(entry: &Entry<'_>, body: &mut Vec<u8>) {
+    entry.encode(body).expect("an entry of numbers");
+}
+
+fn durable_level(level: Level) -> DurableLevel {
+    match level {
+        Level::ExactlyOnce => DurableLevel::ExactlyOnce,
+        Level::AtLeastOnce | Level::AtMostOnce => DurableLevel::AtLeastOnce,
+    }
+}
+
+fn level_of(durable: Durable) -> DurableLevel {
+    if durable.exactly_once { DurableLevel::ExactlyOnce } else { DurableLevel::AtLeastOnce }
+}
+
+impl<P> std::fmt::Debug for Journal<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+/// A weak view of the bus, for the thread that tells ends.
+pub(crate) type View<T> = std::sync::Weak<T>;
+
+/// Ids in the order in which their envelopes came in, by stage.
+pub(crate) type ByStage = std::collections::BTreeMap<Arc<str>, Vec<EnvelopeId>>;

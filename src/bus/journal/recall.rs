@@ -1,0 +1,116 @@
+//! From the log back into the stages: what is open when a bus starts is handled before new work.
+
+use std::sync::Arc;
+
+use super::{ByStage, Journal};
+use crate::bus::registry::Registry;
+use crate::clock::Clock;
+use crate::envelope::codec::EnvelopeView;
+use crate::envelope::envelope::Durable;
+use crate::envelope::{Envelope, EnvelopeId};
+use crate::log::entry::{DurableLevel, Entry, EntryNumber, entries};
+use crate::log::state::{Held, Place};
+use crate::log::{LogError, segment};
+use crate::sync::{Mutex, lock};
+
+/// What becomes of envelopes whose stage is not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Missing {
+    /// Nothing is taken up, and the stages are named.
+    #[default]
+    Refuse,
+    /// They stay in the log, for another time.
+    Keep,
+    /// They become dead letters, as if their stage had been closed.
+    DeadLetter,
+}
+
+/// What was taken up from a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Envelopes that are handled again, or for the first time.
+    pub taken_up: usize,
+    /// Envelopes that stay in the log, as their stage is not open.
+    pub kept: usize,
+    /// Envelopes that became dead letters, as their stage is not open.
+    pub dead: usize,
+    /// Dead letters in the log.
+    pub dead_letters: usize,
+}
+
+impl<P: Send + 'static> Journal<P> {
+    /// What is open, by stage, each in the order in which it came in.
+    pub(crate) fn open_by_stage(&self) -> ByStage {
+        let state = lock(&self.state);
+        let mut stages = ByStage::new();
+        for (id, open) in state.open_in_order() {
+            stages.entry(Arc::clone(&open.held.stage)).or_default().push(id);
+        }
+        stages
+    }
+
+    /// The envelope with this id as the log has it; an error says why it cannot be read.
+    pub(crate) fn recall(
+        &self,
+        registry: &Mutex<Registry>,
+        bus: u16,
+        clock: &dyn Clock,
+        id: EnvelopeId,
+    ) -> Result<Option<Envelope<P>>, String> {
+        let Some(held) = self.with_state(|state| state.open(id).map(|open| open.held.clone()))
+        else {
+            return Ok(None);
+        };
+        let form = self.wire_form(held.form).map_err(|error| error.to_string())?;
+        let view = EnvelopeView::parse(&form).map_err(|error| error.to_string())?;
+        let other = if held.body == held.form {
+            None
+        } else {
+            Some(self.wire_form(held.body).map_err(|error| error.to_string())?)
+        };
+        let body = match &other {
+            None => view,
+            Some(form) => EnvelopeView::parse(form).map_err(|error| error.to_string())?,
+        };
+        let payload = body.payload().unwrap_or_default();
+        let durable = self.durable(&held);
+        let mut envelope = self.wire.envelope(registry, bus, clock, &view, payload, durable)?;
+        envelope.set_attempts(held.attempts);
+        envelope.extras_mut().redrives = held.redrives;
+        Ok(Some(envelope))
+    }
+
+    fn durable(&self, held: &Held) -> Durable {
+        Durable {
+            exactly_once: held.level == DurableLevel::ExactlyOnce,
+            body_version: held.body_version,
+            is_changed: false,
+            sequence: self.log.appended(),
+        }
+    }
+
+    /// The wire form in the entry that stands there.
+    fn wire_form(&self, place: Place) -> Result<Vec<u8>, LogError> {
+        let EntryNumber { index, .. } = place.number;
+        let found = self.log.read(place.location, |record| {
+            let body = record.body();
+            let entry = entries(&body).nth(index as usize)?.ok()?;
+            let (Entry::Accept { envelope, .. }
+            | Entry::Hop { envelope }
+            | Entry::Redriven { envelope, .. }
+            | Entry::Copy { envelope, .. }) = entry
+            else {
+                return None;
+            };
+            let mut form = Vec::new();
+            crate::envelope::codec::encode(&envelope, &mut form).ok()?;
+            Some(form)
+        })?;
+        found.ok_or_else(|| {
+            let name = segment::name(place.location.segment);
+            LogError::storage("find an envelope in", &name)(std::io::ErrorKind::NotFound.into())
+        })
+    }
+}

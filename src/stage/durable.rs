@@ -1,0 +1,106 @@
+//! Settlement of an envelope that the log has: what an attempt led to is one record, which is written
+//! before anything moves and before the stage's permit is given up.
+//!
+//! Where the record cannot be written the envelope is left: the log has it as it was before the
+//! attempt, and it is handled again when the log is opened next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Stage;
+use super::engine::{Step, collect};
+use super::hop::nanoseconds;
+use super::retry::pause;
+use super::settings::Retry;
+use super::settle::{Outcome, Verdict, start_emit};
+use super::turn::Turn;
+use crate::envelope::{Cause, Envelope, Settled};
+
+impl<P: Send + 'static> Turn<'_, P> {
+    /// Decides what becomes of a durable envelope, writes it down and moves it; hands it back when
+    /// it is to be tried again at once.
+    #[cold]
+    pub(super) fn conclude_durable(
+        &mut self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+        notebook: usize,
+        outcome: Outcome,
+    ) -> Option<Envelope<P>> {
+        if let Err(failed) = outcome {
+            let verdict = self.conclude_failure(stage, &mut envelope, notebook, failed);
+            return self.fail_durable(stage, envelope, verdict);
+        }
+        stage.meters.hot.done.add_as(stage.is_alone(), 1);
+        stage.meters.hot.left.add_as(stage.is_alone(), 1);
+        let here = envelope.current();
+        self.apply(&mut envelope, notebook);
+        envelope.set_attempts(0);
+        let mut emits = std::mem::take(&mut self.scratch.notebooks[notebook].emits);
+        for (ordinal, emit) in emits.iter_mut().enumerate() {
+            let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
+            self.engine.accept_emit(self.desk, &envelope, ordinal, emit);
+            start_emit(here, emit);
+        }
+        let has_next = envelope.slip().peek_next().is_some();
+        let is_spent = envelope.hops() >= self.engine.hop_limit();
+        if has_next {
+            envelope.arrive();
+        }
+        let step = if has_next { Step::Hop } else { Step::Completed };
+        if !self.engine.record(&mut envelope, step, &mut emits) {
+            for emit in emits {
+                self.leave_in_log(emit);
+            }
+            self.leave_in_log(envelope);
+            return None;
+        }
+        for emit in emits {
+            self.send_recorded(emit);
+        }
+        if !has_next {
+            self.end(stage, envelope);
+        } else if is_spent {
+            self.give_up(stage, envelope, Cause::HopLimit);
+        } else {
+            match envelope.current().and_then(|next| self.find(next)) {
+                Some(target) => {
+                    let scratch = &mut *self.scratch;
+                    collect(&mut scratch.out, &mut scratch.spare, &target, envelope);
+                }
+                None => self.give_up(stage, envelope, Cause::NoRoute),
+            }
+        }
+        None
+    }
+
+    fn fail_durable(
+        &mut self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+        verdict: Verdict,
+    ) -> Option<Envelope<P>> {
+        let pause = match (&verdict, stage.settings.retry) {
+            (Verdict::Delay, Retry::Delayed { first, max, .. }) => {
+                pause(first, max, 0.0, envelope.attempts(), 0)
+            }
+            _ => nanoseconds(Duration::ZERO),
+        };
+        let goes_on = matches!(verdict, Verdict::Retry | Verdict::Delay);
+        let step = Step::Attempt { pause };
+        if goes_on && !self.engine.record(&mut envelope, step, &mut Vec::new()) {
+            self.leave_in_log(envelope);
+            return None;
+        }
+        if matches!(verdict, Verdict::Retry) {
+            return Some(envelope);
+        }
+        self.carry_out(stage, envelope, verdict);
+        None
+    }
+
+    /// Lets go of an envelope that the log keeps as it was.
+    pub(super) fn leave_in_log(&mut self, envelope: Envelope<P>) {
+        self.engine.settle(self.desk, envelope, Settled::Undelivered);
+    }
+}

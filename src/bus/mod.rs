@@ -8,7 +8,7 @@ mod durable;
 mod error;
 mod future;
 mod handle;
-mod journal;
+pub(crate) mod journal;
 mod lifecycle;
 mod publish;
 mod publisher;

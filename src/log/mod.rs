@@ -56,6 +56,6 @@ pub use store::Log;
 pub use survey::Order;
 
 #[cfg(test)]
-mod simulated;
+pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ mod busy;
 mod cargo;
 mod checks;
 mod control;
+mod crashes;
 mod handlers;
 mod hung;
 mod ledger;

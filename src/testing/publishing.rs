@@ -187,6 +187,7 @@ impl<P: Cargo> World<P> {
             Refused::NoRoute => "refused: no route",
             Refused::ForeignSlip => "refused: foreign slip",
             Refused::NoConsumer => "refused: no consumer",
+            _ => "refused by a log that is not there",
         });
     }
 

@@ -1,0 +1,233 @@
+//! Lives of a durable bus on the simulated disk that end at any operation, by a power cut or a kill:
+//! nothing that was acknowledged is lost, nothing is told twice, and the books hold.
+//!
+//! `WAYSTAGE_CRASHES` says how many lives; each has its seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::random::Random;
+use crate::bus::journal::Journal;
+use crate::bus::{Bus, BusSettings, DurableSettings, Missing, Refused};
+use crate::clock::ManualClock;
+use crate::envelope::{Envelope, EnvelopeId, Settled};
+use crate::log::simulated::{Fault, SimulatedDisk};
+use crate::log::{Log, LogSettings, Receipt, Sync};
+use crate::stage::handler::Failure;
+use crate::stage::settings::{Level, Retry, StageSettings};
+use crate::sync::{Mutex, lock};
+use crate::worker::{Pool, PoolSettings};
+
+/// Lives by default.
+const LIVES: u64 = 1_000;
+
+/// What everybody was told, over all lives of one log.
+#[derive(Default)]
+struct Told {
+    /// Those whose receipt said that they are safe, and their numbers.
+    accepted: BTreeMap<EnvelopeId, u64>,
+    /// What came to the last stage.
+    reached: BTreeSet<u64>,
+    /// What became of envelopes, as their callbacks were told.
+    ends: BTreeMap<EnvelopeId, Vec<Settled>>,
+}
+
+struct Life {
+    bus: Bus<String>,
+}
+
+fn settings(sync: Sync, seed: u64) -> DurableSettings {
+    DurableSettings {
+        log: LogSettings { sync, segment_bytes: 8_192, seed: Some(seed), ..LogSettings::default() },
+        remembered_ids: 10_000,
+        ..DurableSettings::in_directory("simulated")
+    }
+}
+
+/// Opens the log on this disk, and a bus over it: `a`, then `b`, then `c`, of which the first is
+/// durable. `None` when the disk fails meanwhile.
+fn open(
+    disk: &SimulatedDisk,
+    (sync, level): (Sync, Level),
+    seed: u64,
+    random: &Random,
+    told: &Arc<Mutex<Told>>,
+) -> Option<Life> {
+    let durable = settings(sync, seed);
+    let clock = Arc::new(ManualClock::new());
+    let (log, recovered) = Log::on(Arc::new(disk.clone()), &durable.log, clock.clone()).ok()?;
+    let journal = Journal::on(log, recovered, &durable).ok()?;
+    let nobody = PoolSettings { workers: 0, ..PoolSettings::default() };
+    let pool = Arc::new(Pool::start_with_clock(nobody, clock).expect("no thread is needed"));
+    let bus_settings = BusSettings { workers: 0, seed: Some(seed), ..BusSettings::default() };
+    let bus = Bus::with_journal(&pool, bus_settings, journal).expect("it starts");
+    let batch = random.between(1, 4);
+    let capacity = random.between(1, 4);
+    for (name, level) in [("a", level), ("b", Level::AtMostOnce), ("c", Level::AtMostOnce)] {
+        let settings = StageSettings {
+            level,
+            batch,
+            capacity,
+            attempts: 3,
+            retry: Retry::InPlace,
+            ..StageSettings::default()
+        };
+        let route = bus.route("c").expect("a short name");
+        let told = Arc::clone(told);
+        let handle = move |context: &mut crate::stage::context::Context<'_, String>| {
+            let number: u64 = context.payload().parse().map_err(Failure::from)?;
+            let here = context.stage().to_owned();
+            let is_here = |at: &str| here == at;
+            if is_here("b") && number % 7 == 0 {
+                return Err(Failure::new("it never goes on"));
+            }
+            if is_here("b") && number % 5 == 0 && context.attempts() < 2 {
+                return Err(Failure::new("not yet"));
+            }
+            if is_here("c") {
+                lock(&told).reached.insert(number);
+            }
+            if is_here("a") && number % 3 == 0 {
+                *context.payload_mut() = format!("{}", number + 1_000);
+            }
+            if is_here("a") && number % 4 == 0 && number < 1_000 {
+                let child = crate::envelope::Slip::via([route]).map_err(Failure::from)?;
+                context
+                    .emit((number + 100_000).to_string(), child)
+                    .map_err(|error| Failure::new(error.to_string()))?;
+            }
+            Ok(())
+        };
+        bus.add_stage(name, settings, handle).expect("the settings are in range");
+    }
+    bus.recover(Missing::Refuse).ok()?;
+    Some(Life { bus })
+}
+
+impl Life {
+    /// Publishes number `number`, under an id that does not change from life to life.
+    fn publish(&self, number: u64, told: &Arc<Mutex<Told>>) -> Option<(EnvelopeId, Receipt)> {
+        let slip = self.bus.slip(["a", "b", "c"]).expect("short names");
+        let told = Arc::clone(told);
+        let envelope = Envelope::new(number.to_string(), slip).with_key(number.to_le_bytes());
+        let id = envelope.id();
+        let envelope = envelope.on_settled(move |end, _| {
+            if end != Settled::Undelivered {
+                lock(&told).ends.entry(id).or_default().push(end);
+            }
+        });
+        match self.bus.publish_durable(envelope) {
+            Ok(receipt) => Some((id, receipt)),
+            Err(refused) => {
+                let expected = [
+                    Refused::Full,
+                    Refused::InFlight,
+                    Refused::Duplicate,
+                    Refused::LogFailed,
+                    Refused::LogFull,
+                ];
+                assert!(expected.contains(&refused.reason), "{refused}");
+                None
+            }
+        }
+    }
+}
+
+/// Some lives of one log, the last of which is not disturbed.
+fn lives(seed: u64) -> u64 {
+    let random = Random::new(seed);
+    let sync = random.pick(&[Sync::Each, Sync::Each, Sync::Within(Duration::ZERO), Sync::Os]);
+    let level = random.pick(&[Level::ExactlyOnce, Level::AtLeastOnce]);
+    let promise = (sync, level);
+    let told = Arc::new(Mutex::new(Told::default()));
+    let mut disk = SimulatedDisk::default();
+    let mut next = 0;
+    for life in 0..random.between(1, 4) as u64 {
+        let end = disk.operations() + random.between(1, 120);
+        disk.fail_at(end, Fault::Crash);
+        let by_kill = sync != Sync::Each || random.one_in(3);
+        if let Some(alive) = open(&disk, promise, seed ^ (life + 1) << 32, &random, &told) {
+            live(&alive, &random, &mut next, &told);
+        }
+        disk = if by_kill {
+            disk.after_kill()
+        } else {
+            disk.after_power_cut(&mut |bound| random.below(bound))
+        };
+    }
+    let last = open(&disk, promise, seed ^ 99 << 32, &random, &told).expect("the disk is whole");
+    let taken_up = last.bus.conservation().recovered;
+    finish(&last, level, &told, seed);
+    taken_up
+}
+
+/// Publishes, turns, and now and then looks at receipts, until the disk fails or for a while.
+fn live(life: &Life, random: &Random, next: &mut u64, told: &Arc<Mutex<Told>>) {
+    let mut receipts = Vec::new();
+    for _ in 0..random.between(10, 60) {
+        match random.below(8) {
+            0..=3 => {
+                if let Some((id, receipt)) = life.publish(*next, told) {
+                    receipts.push((id, *next, receipt));
+                }
+                *next += 1;
+            }
+            4 => {
+                let again = random.next() % (*next).max(1);
+                if let Some((id, receipt)) = life.publish(again, told) {
+                    receipts.push((id, again, receipt));
+                }
+            }
+            5 => drop(life.bus.core.journal.as_ref().map(|journal| journal.write_checkpoint())),
+            6 => drop(receipts.last().map(|(_, _, receipt)| receipt.wait())),
+            _ => drop(life.bus.turn()),
+        }
+        for (id, number, receipt) in &receipts {
+            if receipt.is_acknowledged().is_ok_and(|it| it) {
+                lock(told).accepted.insert(*id, *number);
+            }
+        }
+    }
+}
+
+/// Runs to the end, and checks what was promised.
+fn finish(life: &Life, level: Level, told: &Arc<Mutex<Told>>, seed: u64) {
+    for _ in 0..10_000 {
+        life.bus.turn();
+    }
+    let journal = life.bus.core.journal.as_ref().expect("it has one");
+    journal.with_state(|state| {
+        assert_eq!(state.open_len(), 0, "seed {seed}: nothing waits for ever");
+        assert!(state.holds(), "seed {seed}: {:?}", state.counts());
+        let told = lock(told);
+        let dead: Vec<EnvelopeId> = state.letters().map(|(_, letter)| letter.id).collect();
+        for (id, &number) in &told.accepted {
+            let number_at_b = if number % 3 == 0 { number + 1_000 } else { number };
+            let is_fatal = number_at_b % 7 == 0;
+            assert_eq!(dead.contains(id), is_fatal, "seed {seed}: {number}");
+            let came = told.reached.contains(&number_at_b);
+            assert_ne!(came, is_fatal, "seed {seed}: {number} was lost");
+            let child_came = told.reached.contains(&(number + 100_000));
+            assert_eq!(child_came, number % 4 == 0, "seed {seed}: the child of {number}");
+            if level == Level::ExactlyOnce && !is_fatal {
+                assert!(state.settled().contains(*id), "seed {seed}: {number} is forgotten");
+            }
+        }
+        if level == Level::ExactlyOnce {
+            let completed = state.counts().completed;
+            assert_eq!(completed, state.settled().len() as u64, "seed {seed}: ended twice");
+            assert!(told.ends.values().all(|ends| ends.len() == 1), "seed {seed}: told twice");
+        }
+    });
+    assert!(life.bus.conservation().holds(), "seed {seed}: {:?}", life.bus.conservation());
+    assert_eq!(life.bus.conservation().in_flight, 0, "seed {seed}");
+}
+
+#[test]
+fn what_was_acknowledged_survives() {
+    let lives_count = std::env::var("WAYSTAGE_CRASHES").ok();
+    let count = lives_count.map_or(LIVES, |count| count.parse().expect("a number"));
+    let taken_up: u64 = (0..count).map(lives).sum();
+    assert!(taken_up > count, "hardly anything was left to take up: {taken_up} in {count} lives");
+}

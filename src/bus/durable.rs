@@ -146,21 +146,16 @@ impl<P: Send + 'static> Core<P> {
         envelope: Envelope<P>,
         wait: Wait,
     ) -> Result<Receipt, PublishError<P>> {
-        let receipt = std::cell::RefCell::new(None);
-        let enter = |envelope| self.enter_durable(stage, tally, envelope, &receipt);
+        let enter = |envelope| self.enter_durable(stage, tally, envelope);
         let entered = enter(envelope).or_else(|(refusal, envelope)| {
             self.wait_for_room(stage, refusal, envelope, wait, enter)
         });
-        match (entered, receipt.take()) {
-            (Ok(()), Some(receipt)) => Ok(receipt),
-            (Ok(()), None) => unreachable!("whatever is taken in has a receipt"),
-            (Err((refusal, envelope)), _) => {
-                if wait != Wait::Elsewhere || refusal != Refusal::Full {
-                    stage.meters().refused.add(1);
-                }
-                Err(self.refuse(envelope, refusal.into()))
+        entered.map_err(|(refusal, envelope)| {
+            if wait != Wait::Elsewhere || refusal != Refusal::Full {
+                stage.meters().refused.add(1);
             }
-        }
+            self.refuse(envelope, refusal.into())
+        })
     }
 
     fn enter_durable(
@@ -168,8 +163,7 @@ impl<P: Send + 'static> Core<P> {
         stage: &Arc<Stage<P>>,
         tally: Tally<'_>,
         mut envelope: Envelope<P>,
-        receipt: &std::cell::RefCell<Option<Receipt>>,
-    ) -> Result<(), (Refusal, Envelope<P>)> {
+    ) -> Result<Receipt, (Refusal, Envelope<P>)> {
         let Some(journal) = &self.journal else { return Err((Refusal::Closed, envelope)) };
         if let Err(refusal) = stage.takes_publish() {
             return Err((refusal, envelope));
@@ -182,13 +176,14 @@ impl<P: Send + 'static> Core<P> {
         }
         let level = stage.settings().level;
         match journal.accept(&self.registry, self.clock(), &mut envelope, level) {
-            Ok(accepted) => *receipt.borrow_mut() = Some(accepted),
-            Err(not_taken) => return Err((not_taken.into(), envelope)),
+            Ok(receipt) => {
+                // The log has it: whatever is in the way now, it does not come back.
+                tally.add(1);
+                stage.enter_without_source(self, envelope);
+                Ok(receipt)
+            }
+            Err(not_taken) => Err((not_taken.into(), envelope)),
         }
-        // The log has it: whatever is in the way now, it does not come back.
-        tally.add(1);
-        stage.enter_without_source(self, envelope);
-        Ok(())
     }
 
     /// Writes down a step; false when the log did not take it.

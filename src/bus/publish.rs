@@ -189,14 +189,14 @@ impl<P: Send + 'static> Core<P> {
 
     /// Waits for room for `item` on this thread, as far as it may: spins, yields, then parks in
     /// line. `enter` tries to put it in.
-    pub(crate) fn wait_for_room<T>(
+    pub(crate) fn wait_for_room<T, R>(
         &self,
         stage: &Arc<Stage<P>>,
         refusal: Refusal,
         mut item: T,
         wait: Wait,
-        enter: impl Fn(T) -> Result<(), (Refusal, T)>,
-    ) -> Result<(), (Refusal, T)> {
+        enter: impl Fn(T) -> Result<R, (Refusal, T)>,
+    ) -> Result<R, (Refusal, T)> {
         let limit = match (wait, stage.settings().on_full) {
             (Wait::Policy, OnFull::Block(limit)) | (Wait::Within(limit), _) => nanoseconds(limit),
             (Wait::No | Wait::Elsewhere | Wait::Policy, _) => 0,

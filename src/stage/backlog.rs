@@ -48,11 +48,6 @@ impl<P: Send + 'static> Stage<P> {
         }
     }
 
-    /// How much is left of it.
-    pub(crate) fn backlog(&self) -> usize {
-        lock(&self.room).backlog.len()
-    }
-
     /// Takes from the backlog while there is room; then, when nothing is left of it, from the line.
     pub(crate) fn refill<'a>(
         self: &'a Arc<Self>,

@@ -58,11 +58,6 @@ mod imp {
         thread.is_finished()
     }
 
-    /// Whether this is the caller's own thread.
-    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
-        thread.thread().id() == std::thread::current().id()
-    }
-
     /// Waits on `condvar` for at most `timeout`; `None` waits without limit.
     pub(crate) fn wait_on<'a, T>(
         condvar: &Condvar,
@@ -158,11 +153,6 @@ mod imp {
         true
     }
 
-    /// Whether this is the caller's own thread.
-    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
-        thread.thread().id() == loom::thread::current().id()
-    }
-
     /// Waits on `condvar`. Time does not pass in models: a wake-up that a time-out would mask shows
     /// as a deadlock.
     pub(crate) fn wait_on<'a, T>(
@@ -217,11 +207,6 @@ mod imp {
         true
     }
 
-    /// Whether this is the caller's own thread.
-    pub(crate) fn is_current(thread: &JoinHandle) -> bool {
-        thread.thread().id() == shuttle::thread::current().id()
-    }
-
     /// Waits on `condvar`. Time does not pass: a wait of less than a minute ends at once, a longer
     /// one, or one without a limit, by a wake-up only.
     pub(crate) fn wait_on<'a, T>(
@@ -245,8 +230,7 @@ pub(crate) use imp::Ring;
 pub(crate) use imp::panicking;
 pub(crate) use imp::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard,
-    Ordering, fence, has_ended, hot_fence, is_current, spawn_thread, thread_cell, wait_on,
-    yield_now,
+    Ordering, fence, has_ended, hot_fence, spawn_thread, thread_cell, wait_on, yield_now,
 };
 
 /// The number under a meter. Meters decide nothing that the protocols rest on, so models leave

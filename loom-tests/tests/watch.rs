@@ -299,3 +299,47 @@ fn a_post_that_is_left_is_filled() {
     });
     assert!(seen.iter().all(|seen| seen.runs() > 0));
 }
+
+/// The last worker that parks dozes until a timer that is far away, as all others are parked; one of
+/// those is woken meanwhile, and ends a turn of a stage that others could serve. The sentinel saw
+/// that, and looks soon, or it is woken.
+#[test]
+fn a_sentinel_that_dozes_is_woken() {
+    const SOON: Duration = Duration::from_millis(10);
+    let (by_look, by_call) = (Seen::new(), Seen::new());
+    let seen = [by_look.clone(), by_call.clone()];
+    explore("watch/doze", 2, move || {
+        let clock = StillClock::new();
+        let shared = model::shared(2, 4, clock.clone());
+        let world = World::new(shared.clone(), clock);
+        let [_, stage] = world.stages([small(1), small(2)]);
+        shared.at(1_000_000_000, Box::new(|| {}));
+        let (mut parks, mut works) = (model::worker(&shared, 0), model::worker(&shared, 1));
+        assert!(matches!(parks.settle_down(), Rest::Park(Some(_))));
+        assert_eq!(works.settle_down(), Rest::Park(None));
+        assert!(model::sleep(&shared).retract(0));
+        parks.rise(false);
+        let watcher = thread::spawn(move || {
+            loop {
+                match parks.settle_down() {
+                    Rest::Work => thread::yield_now(),
+                    Rest::Park(Some(wait)) if wait <= SOON => return true,
+                    Rest::Park(_) => {
+                        parks.park(None);
+                        return false;
+                    }
+                }
+            }
+        });
+        world.publish(&stage, 0, &[1]);
+        works.park(None);
+        assert_eq!(works.step(), Step::Worked(1));
+        let looks = watcher.join().unwrap();
+        by_look.note(looks);
+        by_call.note(!looks);
+        world.books.assert_ended_once(0..1);
+        world.end();
+        model::clear(&shared);
+    });
+    assert!(seen.iter().all(|seen| seen.runs() > 0));
+}

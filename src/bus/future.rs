@@ -14,6 +14,7 @@ use crate::metrics::counter::Tally;
 use crate::stage::Stage;
 use crate::stage::engine::Engine as _;
 use crate::stage::room::Wake;
+use crate::sync::pause_point;
 
 /// A publish that waits for room; see [`publish_async`](crate::Handle::publish_async).
 #[must_use = "nothing is published before the future is polled"]
@@ -48,14 +49,27 @@ impl<P: Send + 'static> PublishFuture<P> {
         }
     }
 
+    /// The stage it is for.
+    fn stage(&mut self) -> Option<Arc<Stage<P>>> {
+        let map = self.core.stages();
+        let envelope = self.envelope.as_mut()?;
+        let stage = self.core.target(&map, envelope).ok().cloned();
+        envelope.slip_mut().unratchet();
+        stage
+    }
+
+    /// Whether it stands in the line of the stage it is for.
+    fn is_in_line(&mut self) -> bool {
+        let stage = self.stage();
+        let place = self.place.as_ref().map(|(stage, _)| stage);
+        place.zip(stage.as_ref()).is_some_and(|(place, stage)| Arc::ptr_eq(place, stage))
+    }
+
     /// Joins the line of the stage it is for, or keeps its place there.
     fn wait_in_line(&mut self, wake: Wake) {
-        let (core, map) = (Arc::clone(&self.core), self.core.stages());
-        let stage = self.envelope.as_mut().and_then(|envelope| {
-            let stage = core.target(&map, envelope).ok().cloned();
-            envelope.slip_mut().unratchet();
-            stage
-        });
+        let core = Arc::clone(&self.core);
+        let stage = self.stage();
+        pause_point();
         match (&self.place, stage) {
             (Some((before, number)), Some(stage)) if Arc::ptr_eq(before, &stage) => {
                 stage.rejoin_publishers(&*core, *number, wake);
@@ -85,13 +99,18 @@ impl<P: Send + 'static> Future for PublishFuture<P> {
             self.leave(ended.is_ok());
             return Poll::Ready(ended);
         }
-        self.wait_in_line(Wake::Task(context.waker().clone()));
-        // Registered: room that came in between is seen now.
-        if let Some(ended) = self.try_now() {
-            self.leave(ended.is_ok());
-            return Poll::Ready(ended);
+        loop {
+            self.wait_in_line(Wake::Task(context.waker().clone()));
+            // Registered: room that came in between is seen now.
+            if let Some(ended) = self.try_now() {
+                self.leave(ended.is_ok());
+                return Poll::Ready(ended);
+            }
+            if self.is_in_line() {
+                return Poll::Pending;
+            }
+            // The stage was closed and opened anew in between: nobody wakes those in its old line.
         }
-        Poll::Pending
     }
 }
 

@@ -76,7 +76,9 @@ impl<P: Send + 'static> Handle<P> {
         PublishFuture::new(Arc::clone(&self.core), envelope)
     }
 
-    /// Publishes many, in order, and pays for the notification once per block.
+    /// Publishes many, in order, and pays for the notification once per block. What the iterator
+    /// gave is held back until a block is full or the iterator ends: one that waits, like that of a
+    /// channel, holds up what it gave before.
     ///
     /// # Errors
     /// [`BatchError`] at the first that is refused, with it and what was taken out behind it; the

@@ -77,10 +77,12 @@ impl<P: Send + 'static> Bus<P> {
 
     /// Ends a pause of the bus; stages that were paused by name stay so.
     pub fn resume(&self) {
+        // The clock is the embedder's code, which runs under no lock.
+        let now = self.core.clock().monotonic_ns();
         let changing = lock(&self.core.changing);
         if self.core.lifecycle() == Lifecycle::Paused {
             self.core.set_lifecycle(Lifecycle::Running);
-            self.core.each_stage(|stage| stage.unmark(&*self.core, PAUSED_WITH_BUS));
+            self.core.each_stage(|stage| stage.unmark(&*self.core, PAUSED_WITH_BUS, now));
             self.unlock_and_wake(changing);
         }
     }
@@ -95,9 +97,17 @@ impl<P: Send + 'static> Bus<P> {
     /// Pauses one stage.
     ///
     /// # Errors
-    /// [`BusError::UnknownStage`].
+    /// [`BusError::UnknownStage`]; [`BusError::Stopped`] once the bus drains, which a pause would
+    /// hold up.
     pub fn pause_stage(&self, name: &str) -> Result<(), BusError> {
-        self.find(name)?.refuse(&*self.core, PAUSED_ALONE);
+        let changing = lock(&self.core.changing);
+        if matches!(self.core.lifecycle(), Lifecycle::Draining | Lifecycle::Stopped) {
+            return Err(BusError::Stopped);
+        }
+        let stage = self.find(name)?;
+        stage.mark(PAUSED_ALONE);
+        drop(changing);
+        stage.wake_publishers(&*self.core, usize::MAX);
         Ok(())
     }
 
@@ -172,6 +182,7 @@ impl<P: Send + 'static> Bus<P> {
     /// and has been handed back since is then named as [`Leftover::Waiting`], once.
     pub fn shutdown(&self, limit: Duration) -> ShutdownReport {
         let core = &self.core;
+        let now = core.clock().monotonic_ns();
         let changing = lock(&core.changing);
         if core.lifecycle() == Lifecycle::Stopped {
             drop(changing);
@@ -180,7 +191,7 @@ impl<P: Send + 'static> Bus<P> {
         core.set_lifecycle(Lifecycle::Draining);
         core.each_stage(|stage| {
             stage.mark(DRAINING);
-            stage.unmark(&**core, PAUSED);
+            stage.unmark(&**core, PAUSED, now);
         });
         self.unlock_and_wake(changing);
         if is_in_turn() {

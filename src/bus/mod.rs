@@ -83,7 +83,8 @@ impl<P: Send + 'static> Bus<P> {
         Self::on_pool(&pool, settings)
     }
 
-    /// As [`start`](Self::start), with a clock of the caller's: virtual time for tests.
+    /// As [`start`](Self::start), with a clock of the caller's. Virtual time needs `workers: 0`: a
+    /// worker thread that waits for a timer sleeps in real time, whatever the clock says.
     ///
     /// # Errors
     /// As [`start`](Self::start).

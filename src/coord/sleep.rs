@@ -14,6 +14,8 @@ pub const WORKERS_MAX: usize = 64;
 
 /// No worker is the sentinel.
 const NOBODY: u32 = u32::MAX;
+/// Beside the sentinel's number: it sleeps until the next timer, as nobody works.
+const DOZES: u32 = 1 << 31;
 
 /// The parked workers of one pool.
 #[derive(Debug)]
@@ -84,12 +86,21 @@ impl Sleep {
                 return None;
             }
             let choice = self.choose(parked, preferred);
-            // ORDERING: SeqCst: who clears the bit wakes the worker, nobody else does.
-            if self.parked.fetch_and(!(1 << choice), Ordering::SeqCst) & (1 << choice) != 0 {
-                self.parkers[choice].unpark();
+            if self.wake_parked(choice) {
                 return Some(choice);
             }
         }
+    }
+
+    /// Wakes `worker` if it is parked.
+    fn wake_parked(&self, worker: usize) -> bool {
+        // ORDERING: SeqCst: who clears the bit wakes the worker, nobody else does.
+        let was_parked =
+            self.parked.fetch_and(!(1 << worker), Ordering::SeqCst) & (1 << worker) != 0;
+        if was_parked {
+            self.parkers[worker].unpark();
+        }
+        was_parked
     }
 
     fn choose(&self, parked: u64, preferred: usize) -> usize {
@@ -130,7 +141,35 @@ impl Sleep {
         // ORDERING: SeqCst: read after a timer or ticket was queued, written before the queues
         // are looked at.
         let sentinel = self.sentinel.load(Ordering::SeqCst);
-        (sentinel != NOBODY).then_some(sentinel as usize)
+        (sentinel != NOBODY).then_some((sentinel & !DOZES) as usize)
+    }
+
+    /// Sees to it that somebody watches over those that work, if anybody is parked: wakes the
+    /// sentinel that dozes, or any worker when there is no sentinel.
+    pub fn appoint_sentinel(&self) {
+        // ORDERING: SeqCst, pairs with `doze`.
+        let sentinel = self.sentinel.load(Ordering::SeqCst);
+        if sentinel == NOBODY {
+            self.wake(usize::MAX);
+        } else if sentinel & DOZES != 0 {
+            // Nobody else in its place: who does not find its bit knows that it is awake.
+            self.wake_parked((sentinel & !DOZES) as usize);
+        }
+    }
+
+    /// The sentinel `worker` goes to sleep until the next timer, since all `workers` workers are
+    /// parked; false when one of them was woken meanwhile, over which it has to watch.
+    pub fn doze(&self, worker: usize, workers: usize) -> bool {
+        let number = u32::try_from(worker).expect("at most WORKERS_MAX workers");
+        // ORDERING: SeqCst: whoever was woken before the look below and finds the sentinel without
+        // this bit is seen by that look; pairs with `appoint_sentinel`.
+        self.sentinel.store(number | DOZES, Ordering::SeqCst);
+        if self.are_parked(workers) {
+            return true;
+        }
+        // ORDERING: SeqCst, as above.
+        self.sentinel.store(number, Ordering::SeqCst);
+        false
     }
 
     /// Makes `worker` the sentinel if nobody is.

@@ -242,7 +242,8 @@ impl<P> Envelope<P> {
         self.extras.as_ref().map(|extras| &extras.headers).filter(|headers| !headers.is_empty())
     }
 
-    /// Hops taken so far, across re-drives too.
+    /// Hops taken so far, across re-drives and journeys: one that is published again goes on
+    /// counting, so that no circle of publishes is endless.
     pub fn hops(&self) -> u32 {
         self.marks.hops()
     }

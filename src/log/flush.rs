@@ -104,9 +104,9 @@ impl Flush {
     /// # Errors
     /// When the log is or becomes poisoned.
     pub(crate) fn now(&self, writer: &Writer) -> Result<u64, LogError> {
-        let written = writer.progress.written();
-        self.wait(writer, written)?;
-        Ok(written)
+        let appended = writer.progress.appended();
+        self.wait(writer, appended)?;
+        Ok(appended)
     }
 
     /// Has `waker` woken when `sequence` is durable or the log poisoned; false when it is already.
@@ -160,7 +160,7 @@ impl Flush {
         let before = writer.progress.durable();
         // The order matters: what is written up to here is in this segment, or was flushed with
         // the one before.
-        let target = writer.progress.written();
+        let target = writer.write_out()?;
         let active = writer.active();
         for flusher in &active.flushers {
             if let Err(source) = flusher.flush() {
@@ -183,7 +183,7 @@ impl Flush {
         let begin = writer.clock.monotonic_ns();
         for _ in 0..GATHER_ROUNDS {
             let progress = &writer.progress;
-            let pending = progress.written().saturating_sub(progress.durable());
+            let pending = progress.appended().saturating_sub(progress.durable());
             let waited = writer.clock.monotonic_ns().saturating_sub(begin);
             if pending >= leader.cohort || waited >= GATHER_NS {
                 return;

@@ -77,11 +77,7 @@ impl Log {
             seed: settings.seed.unwrap_or_else(machine_seed),
         };
         let tail = Tail::open(Arc::clone(&disk), recovered.as_ref(), tail_settings)?;
-        let within = match settings.sync {
-            Sync::Within(time) => Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
-            Sync::Each | Sync::Os => None,
-        };
-        let writer = Arc::new(Writer::new(tail, clock, within));
+        let writer = Arc::new(Writer::new(tail, clock, settings.sync));
         Ok((Self { writer, disk, sync: settings.sync }, recovered))
     }
 
@@ -108,9 +104,9 @@ impl Log {
         self.writer.progress.durable()
     }
 
-    /// Everything up to this sequence survives the end of the process.
-    pub fn written(&self) -> u64 {
-        self.writer.progress.written()
+    /// The last sequence given. Where a flush is waited for anyway, records are written out with it.
+    pub fn appended(&self) -> u64 {
+        self.writer.progress.appended()
     }
 
     /// Reads the log from `start` on as it grows.
@@ -142,8 +138,8 @@ impl Drop for Log {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (written, durable) = (self.written(), self.durable());
-        f.debug_struct("Log").field("written", &written).field("durable", &durable).finish()
+        let (appended, durable) = (self.appended(), self.durable());
+        f.debug_struct("Log").field("appended", &appended).field("durable", &durable).finish()
     }
 }
 

@@ -131,11 +131,6 @@ impl Tail {
         })
     }
 
-    /// Whether records are acknowledged only when they are flushed, sooner or later.
-    pub(crate) fn is_safe(&self) -> bool {
-        self.is_safe
-    }
-
     /// Makes segments ahead of need.
     pub(crate) fn preparer(&self) -> &Arc<Preparer> {
         &self.preparer
@@ -201,6 +196,11 @@ impl Tail {
         frame::append(&mut self.buffer, self.header.identity, stamp, body);
         (self.sequence, self.time) = (sequence, time);
         Ok(sequence)
+    }
+
+    /// Bytes of records that are not written yet.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffer.len()
     }
 
     /// Writes what the buffer holds.

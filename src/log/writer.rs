@@ -15,16 +15,19 @@ use super::flusher::Flusher;
 use super::frame::Kind;
 use super::poison::Poison;
 use super::read::Followers;
+use super::settings::Sync;
 use super::tail::Tail;
 use crate::clock::Clock;
 use crate::sync::{
-    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Ring, fence, try_lock, yield_now,
+    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Ring, fence, lock, try_lock, yield_now,
 };
 
 /// Records that can wait for the one that writes.
 const QUEUE: usize = if crate::sync::SMALL { 2 } else { 1_024 };
 /// Bytes of bodies that can wait, unless a single one is larger.
 const QUEUE_BYTES: usize = 16 << 20;
+/// So many bytes are written out before a flush asks for it.
+const LAZY_BYTES: usize = 256 << 10;
 /// Stands for the sequence of a record that found no room.
 const REFUSED: u64 = u64::MAX;
 
@@ -79,15 +82,16 @@ pub(crate) struct Active {
 /// How far a log is written, and how far it is durable.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    written: AtomicU64,
+    appended: AtomicU64,
     durable: AtomicU64,
 }
 
 impl Progress {
-    /// Everything up to here is in its file.
-    pub(crate) fn written(&self) -> u64 {
+    /// Everything up to here has its sequence, and is in its file, or in the buffer that the next
+    /// flush writes out first.
+    pub(crate) fn appended(&self) -> u64 {
         // ORDERING: Acquire, pairs with the store in `Writer::write`.
-        self.written.load(Ordering::Acquire)
+        self.appended.load(Ordering::Acquire)
     }
 
     /// Everything up to here is safe.
@@ -118,6 +122,8 @@ pub(crate) struct Writer {
     pub(super) followers: Followers,
     /// Whether what is written may be shown, as nobody flushes it.
     shows_written: bool,
+    /// Whether records may wait in the buffer until a flush: nobody is told of them before it.
+    is_lazy: bool,
     /// Nanoseconds within which a flush has to begin after a write, if it has to.
     within: Option<u64>,
     /// Bytes of the bodies in the queue.
@@ -127,21 +133,23 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Goes on at the end of `tail`, everything before which is durable.
-    pub(crate) fn new(tail: Tail, clock: Arc<dyn Clock>, within: Option<u64>) -> Self {
-        let written = tail.sequence();
+    pub(crate) fn new(tail: Tail, clock: Arc<dyn Clock>, sync: Sync) -> Self {
+        let within = match sync {
+            Sync::Within(time) => Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            Sync::Each | Sync::Os => None,
+        };
+        let last = tail.sequence();
         Self {
             queue: Ring::new(QUEUE),
             active: ArcSwap::from_pointee(active(&tail)),
-            progress: Progress {
-                written: AtomicU64::new(written),
-                durable: AtomicU64::new(written),
-            },
+            progress: Progress { appended: AtomicU64::new(last), durable: AtomicU64::new(last) },
             poison: Poison::default(),
             clock,
             flush: Flush::new(),
             background: Background::new(Arc::clone(tail.preparer())),
             followers: Followers::new(),
-            shows_written: !tail.is_safe(),
+            shows_written: sync == Sync::Os,
+            is_lazy: sync == Sync::Each,
             within,
             queued_bytes: AtomicUsize::new(0),
             body_bytes_max: tail.body_bytes_max(),
@@ -154,9 +162,10 @@ impl Writer {
         self.active.load_full()
     }
 
-    /// Everything up to here may be shown to those who follow the log.
+    /// Everything up to here may be shown to those who follow the log. Where nothing is flushed,
+    /// what has a sequence is in its file too.
     pub(crate) fn visible(&self) -> u64 {
-        if self.shows_written { self.progress.written() } else { self.progress.durable() }
+        if self.shows_written { self.progress.appended() } else { self.progress.durable() }
     }
 
     /// Adds a record. Records of one thread keep their order.
@@ -170,7 +179,7 @@ impl Writer {
         }
         self.poison.check()?;
         if let Some(tail) = try_lock(&self.tail) {
-            let written = self.write(tail, Some((kind, body)));
+            let written = self.write(tail, Some((kind, body)), !self.is_lazy);
             self.take_along();
             return written.map(Appended::Written);
         }
@@ -210,30 +219,43 @@ impl Writer {
                 return;
             }
             let Some(tail) = try_lock(&self.tail) else { return };
-            if self.write(tail, None).is_err() {
+            if self.write(tail, None, !self.is_lazy).is_err() {
                 // Poisoned: everybody is told by that.
                 return;
             }
         }
     }
 
-    /// Writes the queue and then the own record, and gives the permit back (R1).
+    /// Hands everything that has a sequence to the operating system, and returns the last one.
+    /// Waits for the permit.
+    ///
+    /// # Errors
+    /// When the log is or becomes poisoned.
+    pub(crate) fn write_out(&self) -> Result<u64, LogError> {
+        let written = self.write(lock(&self.tail), None, true);
+        self.take_along();
+        written
+    }
+
+    /// Takes in the queue and then the own record, writes them out if `now`, and gives the permit
+    /// back (R1).
     fn write(
         &self,
         mut tail: MutexGuard<'_, Tail>,
         own: Option<(Kind, &[u8])>,
+        now: bool,
     ) -> Result<u64, LogError> {
         self.poison.check()?;
         let mut places = Vec::new();
-        let result = self.fill(&mut tail, own, &mut places);
+        let result = self.fill(&mut tail, own, &mut places, now);
         if tail.segment() != self.active.load().segment {
             self.active.store(Arc::new(active(&tail)));
         }
         let is_written = !matches!(result, Err(Stop::Poison(_)));
         if is_written {
-            // ORDERING: Release, pairs with `Progress::written`: a flush that covers it sees the
+            // ORDERING: Release, pairs with `Progress::appended`: a flush that covers it sees the
             // segment it is in.
-            self.progress.written.store(tail.sequence(), Ordering::Release);
+            self.progress.appended.store(tail.sequence(), Ordering::Release);
         }
         // Before the permit is free: nobody may write behind what is not certain.
         let result = result.map_err(|stop| match stop {
@@ -270,6 +292,7 @@ impl Writer {
         tail: &mut Tail,
         own: Option<(Kind, &[u8])>,
         places: &mut Vec<(Arc<Place>, u64)>,
+        write_now: bool,
     ) -> Result<u64, Stop> {
         tail.set_watermark(self.progress.durable());
         let now = self.clock.wall_ms().saturating_mul(1_000_000);
@@ -286,7 +309,9 @@ impl Writer {
         if matches!(own, Err(Stop::Poison(_))) {
             return own.map(|_| 0);
         }
-        tail.write().map_err(Stop::Poison)?;
+        if write_now || tail.buffered() >= LAZY_BYTES {
+            tail.write().map_err(Stop::Poison)?;
+        }
         Ok(own?.unwrap_or_else(|| tail.sequence()))
     }
 }

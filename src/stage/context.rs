@@ -219,8 +219,13 @@ impl<P> Context<'_, P> {
         if self.is_foreign(route) {
             return Err(SlipError::ForeignRoute);
         }
-        let pushed = self.notebook.changes.len();
-        if self.envelope.slip().remaining() + pushed >= crate::envelope::slip::MAX_HOPS {
+        let changes = &self.notebook.changes;
+        // `clear_slip` forgets what came before it.
+        let (left, pushed) = match changes.first() {
+            Some(Change::Clear) => (0, changes.len() - 1),
+            _ => (self.envelope.slip().remaining(), changes.len()),
+        };
+        if left + pushed >= crate::envelope::slip::MAX_HOPS {
             return Err(SlipError::TooLong);
         }
         self.notebook.changes.push(change);

@@ -11,7 +11,9 @@ use super::context::{Batch, Context};
 
 /// Why an attempt failed.
 ///
-/// Any error converts into one, so `?` works in handlers.
+/// Every [`std::error::Error`] converts into one, with the causes behind it in its reason, so `?`
+/// works in handlers. For `Box<dyn Error>` and the like, which are none themselves, it is
+/// `.map_err(|error| Failure::new(error.to_string()))?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     reason: String,
@@ -44,7 +46,14 @@ impl Failure {
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self::new(error.to_string())
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason.push_str(": ");
+            reason.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self::new(reason)
     }
 }
 

@@ -178,10 +178,10 @@ impl<P: Send + 'static> Stage<P> {
         self.attendance.set(bits);
     }
 
-    /// Clears bits of the state word, and takes up the work that was held.
-    pub(crate) fn unmark(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
+    /// Clears bits of the state word at `now`, and takes up the work that was held.
+    pub(crate) fn unmark(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32, now: u64) {
         if self.attendance.has(attendance::PAUSED) {
-            lock(&self.room).resumed_at = engine.clock().monotonic_ns();
+            lock(&self.room).resumed_at = now;
         }
         self.attendance.clear(bits);
         self.look(&**engine.scheduler());
@@ -196,13 +196,19 @@ impl<P: Send + 'static> Stage<P> {
     /// Clears bits of the state word, takes up the work that was held, and lets everyone blocked
     /// look at it again.
     pub(crate) fn readmit(self: &Arc<Self>, engine: &dyn Engine<P>, bits: u32) {
-        self.unmark(engine, bits);
+        self.unmark(engine, bits, engine.clock().monotonic_ns());
         self.wake_publishers(engine, usize::MAX);
     }
 
     /// The state word.
     pub(crate) fn word(&self) -> u32 {
         self.attendance.before_push()
+    }
+
+    /// Whether some thread has its lock.
+    #[cfg(test)]
+    pub(crate) fn is_locked(&self) -> bool {
+        crate::sync::try_lock(&self.room).is_none()
     }
 
     /// Its queue, for the simulator.

@@ -101,6 +101,8 @@ fn a_caller_that_hangs_leaves_the_other_permit_to_publishers() {
             lock(&scene.workers[0]).park(None);
             scene.step(0);
         }
+        // The handler returns: from here on its thread goes on itself.
+        scene.note(false);
     };
     let scene = Scene::new(1, [2], &(Arc::new(play) as Play));
     // Measured as fast, and its ticket stays with the worker.
@@ -108,7 +110,7 @@ fn a_caller_that_hangs_leaves_the_other_permit_to_publishers() {
     assert_eq!(scene.step(0), Step::Worked(1));
     assert_eq!(lock(&scene.workers[0]).tickets(), 1);
     scene.bus.publish_inline(scene.envelope(0, 1)).expect("the stage is idle");
-    assert_eq!(*lock(&scene.seen), [1], "the publish is slept through");
+    assert_eq!(*lock(&scene.seen), [1, 0], "the publish is slept through");
 }
 
 /// Three workers: the second has the tickets of `s1`, `s4` and `s7`, the first is the sentinel, the
@@ -200,4 +202,64 @@ fn post_is_filled(place: usize) -> bool {
 fn whoever_leaves_the_post_again_looks_who_was_woken() {
     let places = (0..).take_while(|place| post_is_filled(*place)).count();
     assert!(places >= 1, "only {places} places");
+}
+
+/// Four workers: the first has three tickets and hangs in the turn of one. The sentinel is woken for
+/// work, wakes the next to keep watch, and hangs too; that one finds the second ticket first, and
+/// hangs in turn. The last one keeps watch over the third.
+#[test]
+fn who_is_woken_to_watch_and_steals_appoints_the_next() {
+    let play = |scene: &Scene, payload: u64| match payload {
+        1 => {
+            scene.publish(4, 3);
+            scene.publish(8, 0);
+            scene.publish(1, 2);
+            lock(&scene.workers[1]).park(None);
+            assert!(scene.is_woken(2), "to watch");
+            scene.step(1);
+        }
+        2 => {
+            lock(&scene.workers[2]).park(None);
+            assert_eq!(scene.step(2), Step::Empty);
+            lock(&scene.workers[2]).steal();
+        }
+        _ => scene.note(scene.is_woken(3)),
+    };
+    let scene = Scene::new(4, [1; 9], &(Arc::new(play) as Play));
+    for stage in [0, 4, 8] {
+        scene.publish(stage, 0);
+    }
+    for _ in 0..3 {
+        assert_eq!(scene.step(0), Step::Worked(1));
+    }
+    assert!(matches!(scene.settle_down(1), Rest::Park(Some(_))), "the sentinel");
+    assert_eq!(scene.settle_down(2), Rest::Park(None));
+    assert_eq!(scene.settle_down(3), Rest::Park(None));
+    scene.publish(0, 1);
+    assert_eq!(scene.step(0), Step::Worked(1));
+    assert_eq!(*lock(&scene.seen), [1], "nobody watches");
+}
+
+/// All sleep, the sentinel until a timer that is far away; then one works for a stage that others
+/// could serve: the sentinel is woken, to watch.
+#[test]
+fn a_sentinel_that_dozes_is_woken_to_watch() {
+    let nothing: Play = Arc::new(|_, _| {});
+    let scene = Scene::new(2, [1, 2], &nothing);
+    let hour = Duration::from_secs(3_600);
+    let deadline = scene.clock.monotonic_ns() + u64::try_from(hour.as_nanos()).expect("an hour");
+    scene.shared.timers.add(deadline, Box::new(|| {}));
+    assert!(matches!(scene.settle_down(0), Rest::Park(Some(_))), "the sentinel");
+    assert_eq!(scene.settle_down(1), Rest::Park(None));
+    scene.time_out(0);
+    let Rest::Park(Some(long)) = scene.settle_down(0) else { panic!("there is a timer") };
+    assert!(long > Duration::from_nanos(SENTINEL_NS), "all sleep");
+    scene.publish(1, 0);
+    assert!(scene.is_woken(1) && !scene.is_woken(0), "its home is parked");
+    lock(&scene.workers[1]).park(None);
+    assert_eq!(scene.step(1), Step::Worked(1));
+    assert!(scene.is_woken(0), "nobody watches");
+    lock(&scene.workers[0]).park(None);
+    let Rest::Park(Some(short)) = scene.settle_down(0) else { panic!("one works") };
+    assert_eq!(short, Duration::from_nanos(SENTINEL_NS));
 }

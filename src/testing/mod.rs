@@ -17,6 +17,7 @@ mod oldest;
 mod paused;
 mod publishing;
 mod random;
+mod reopened;
 mod simulator;
 mod workers;
 mod world;

@@ -11,9 +11,7 @@ use super::step::{Rest, Step, Worker};
 use crate::clock::{Clock, SystemClock};
 use crate::coord::on_worker::is_in_turn;
 use crate::coord::parker::Parker;
-use crate::sync::{
-    JoinHandle, Mutex, SMALL, has_ended, is_current, lock, spawn_thread, try_lock, yield_now,
-};
+use crate::sync::{JoinHandle, Mutex, SMALL, has_ended, lock, spawn_thread, try_lock, yield_now};
 
 /// Polls by spinning before a worker yields.
 const SPINS: u32 = 32;
@@ -130,12 +128,12 @@ impl Pool {
 
 impl Drop for Pool {
     /// Stops the workers after their current turn and waits for them: but not for one that stands
-    /// still inside a handler, nor for itself on a worker that drops its own pool, nor for anybody
-    /// when dropped inside a handler or a callback of any bus.
+    /// still inside a handler, nor for anybody when dropped inside a handler or a callback of any
+    /// bus, or by a worker, which drops what it owns as if it were in a handler.
     fn drop(&mut self) {
         self.shared.stop();
         for (thread, seat) in lock(&self.threads).drain(..).zip(&self.shared.seats) {
-            if !is_in_turn() && !is_current(&thread) && leaves(&thread, seat) {
+            if !is_in_turn() && leaves(&thread, seat) {
                 // A worker's panic was printed by the panic hook; there is nobody to pass it to.
                 let _ = thread.join();
             }

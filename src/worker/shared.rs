@@ -142,8 +142,8 @@ impl Shared {
     /// Sees to it that one parked worker, if there is any, watches over those that work.
     #[inline]
     pub(crate) fn appoint_sentinel(&self) {
-        if self.sleep.any_parked() && self.sleep.sentinel().is_none() {
-            self.sleep.wake(usize::MAX);
+        if self.sleep.any_parked() {
+            self.sleep.appoint_sentinel();
         }
     }
 

@@ -9,6 +9,7 @@
 //!    then announce, look at all queues once more, park (`coord/README.md`, part two).
 //! 4. While another worker is awake, one parked worker is the *sentinel*: it waits with a time-out,
 //!    and looks whether a turn counter stands still. A sentinel that takes work appoints the next.
+//!    When all are parked it dozes until the next timer; whoever works then wakes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,9 @@ use crate::sync::{Ordering, SMALL, lock, pause_point};
 /// How long the sentinel waits before it looks for a worker that stands still.
 pub const SENTINEL_NS: u64 = 10_000_000;
 
-/// Steps between two readings of the clock by a worker that may have to look after others.
-const LOOK_EVERY: u32 = 16;
+/// Envelopes and empty steps between two readings of the clock by a worker that may have to look
+/// after others.
+const LOOK_EVERY: usize = 16;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +54,10 @@ pub struct Worker {
     index: usize,
     is_sentinel: bool,
     /// Whether it left the sentinel's post by itself, or took what waited behind another worker: it
-    /// appoints the next sentinel before it may get stuck.
+    /// sees to it that somebody watches before it may get stuck.
     owes_watch: bool,
-    /// Steps taken, wrapping.
-    steps: u32,
+    /// Envelopes taken up and empty steps since it read the clock for that.
+    steps: usize,
     /// When it looks after the others next, in monotonic nanoseconds.
     next_look: u64,
     /// The turn counters as the sentinel saw them last.
@@ -86,10 +88,11 @@ impl Worker {
     /// Now and then looks after the others, busy or not: a worker that always finds work neither
     /// steals nor parks, and must not leave what waits behind a stuck one for ever.
     fn look_around(&mut self) {
-        self.steps = self.steps.wrapping_add(1);
-        if SMALL || self.shared.seats.len() == 1 || !self.steps.is_multiple_of(LOOK_EVERY) {
+        self.steps += 1;
+        if SMALL || self.shared.seats.len() == 1 || self.steps < LOOK_EVERY {
             return;
         }
+        self.steps = 0;
         let now = self.shared.clock.monotonic_ns();
         if now >= self.next_look {
             self.next_look = now + SENTINEL_NS;
@@ -130,8 +133,8 @@ impl Worker {
 
     /// Appoints the next sentinel, if that was left to this worker.
     fn hand_over(&mut self) {
-        if std::mem::take(&mut self.owes_watch) && self.shared.sleep.sentinel().is_none() {
-            self.shared.sleep.wake(usize::MAX);
+        if std::mem::take(&mut self.owes_watch) {
+            self.shared.sleep.appoint_sentinel();
         }
     }
 
@@ -163,6 +166,7 @@ impl Worker {
         if taken == 0 {
             return Step::Polled;
         }
+        self.steps += taken;
         self.keep_watched(others_may_help);
         Step::Worked(taken)
     }
@@ -174,8 +178,9 @@ impl Worker {
         }
     }
 
-    /// A ticket from the queue of a worker that is inside a turn.
-    fn find_elsewhere(&self) -> Option<Ticket> {
+    /// A ticket from the queue of a worker that is inside a turn. Whoever was woken to watch and
+    /// found this instead does not watch.
+    fn find_elsewhere(&mut self) -> Option<Ticket> {
         let seats = &self.shared.seats;
         for distance in 1..seats.len() {
             let victim = &seats[(self.index + distance) % seats.len()];
@@ -183,6 +188,7 @@ impl Worker {
                 && let Some(ticket) = victim.queue.pop()
             {
                 seats[self.index].counts.steals.add_alone(1);
+                self.owes_watch = true;
                 return Some(ticket);
             }
         }
@@ -255,7 +261,9 @@ impl Worker {
             return None;
         }
         let until_next = next.saturating_sub(shared.clock.monotonic_ns());
-        let wait = if all_parked { until_next } else { until_next.min(SENTINEL_NS) };
+        // While somebody works it looks often.
+        let dozes = all_parked && shared.sleep.doze(self.index, shared.seats.len());
+        let wait = if dozes { until_next } else { until_next.min(SENTINEL_NS) };
         Some(Duration::from_nanos(wait.max(1)))
     }
 
@@ -294,6 +302,7 @@ impl Worker {
             }
             let task = lock(&seat.working_on).clone();
             if let Some(task) = task.and_then(|task| task.upgrade()) {
+                // Dropped inside too: it may be the last view of a closed stage.
                 self.as_turn(|| task.rescue(&*shared));
             }
             while let Some(ticket) = seat.queue.pop() {

@@ -82,7 +82,7 @@ pub(crate) fn outline_on(disk: &Arc<dyn Disk>) -> Result<Outline, LogError> {
         others,
     };
     let holds_some = |segment: &&SegmentOutline| segment.first.is_some() && segment.header.is_ok();
-    let begin = outline.segments.iter().rev().find(holds_some).or(outline.segments.first());
+    let begin = outline.segments.iter().rev().find(holds_some).or_else(|| outline.segments.first());
     let begin = begin.filter(|segment| segment.header.is_ok());
     if let Some(number) = begin.map(|segment| segment.number)
         && let Some(mut cursor) = Cursor::open(disk, number)?

@@ -205,8 +205,7 @@ impl Printer<'_> {
         console: &mut Console<'_>,
     ) -> io::Result<()> {
         let id = if found.id.is_nil() { "-".to_owned() } else { found.id.to_string() };
-        let stage =
-            found.stage.map_or("-".to_owned(), |stage| shortened(stage, STAGE_CHARACTERS_MAX));
+        let stage = shortened(found.stage.unwrap_or("-"), STAGE_CHARACTERS_MAX);
         let mut details = found.words();
         if !shown.is_durable {
             details.push_str("  unsafe");

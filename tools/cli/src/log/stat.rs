@@ -137,7 +137,7 @@ fn table_of(outline: &Outline, console: &mut Console<'_>) -> io::Result<()> {
 fn records(outline: &Outline, index: usize) -> Option<u64> {
     let first = outline.segments[index].first?.0;
     let next = outline.segments[index + 1..].iter().find_map(|segment| segment.first);
-    let end = next.map(|next| next.0).or(outline.last.map(|(last, _)| last + 1))?;
+    let end = next.map(|next| next.0).or_else(|| outline.last.map(|(last, _)| last + 1))?;
     end.checked_sub(first)
 }
 

@@ -5,6 +5,9 @@ use std::fs;
 use crate::journal::{everything, file, flow_log, tamper};
 use crate::support::{Said, Scratch};
 
+/// What is done to a segment.
+type Change = fn(&mut Vec<u8>);
+
 const READERS: [&str; 3] = ["stat", "dump", "verify"];
 
 fn scratch() -> Scratch {
@@ -49,7 +52,7 @@ fn a_directory_that_is_missing_a_file_or_no_log() {
 
 #[test]
 fn files_that_are_no_segments_are_named() {
-    let cases: [(&str, fn(&mut Vec<u8>), &str); 5] = [
+    let cases: [(&str, Change, &str); 5] = [
         ("foreign", |bytes| *bytes = vec![b'x'; 200], "is none"),
         ("truncated", |bytes| bytes.truncate(1_000), "1000 bytes where its header says 4096"),
         ("grown", |bytes| bytes.extend([0; 8]), "4104 bytes where its header says 4096"),

@@ -191,7 +191,8 @@ fn follow(name: &str, sync: Policy) {
         wait_seen.note(is_woken);
         had_seen.note(!is_woken);
     });
-    assert!(waited.runs() > 0 && had.runs() > 0);
+    // Whoever flushes in a model gives way, so the task is on its list by then.
+    assert!(waited.runs() > 0 && (had.runs() > 0 || sync == Policy::Each));
 }
 
 #[test]

@@ -96,11 +96,13 @@ impl Reader {
                 return Ok(None);
             }
         };
-        if stamp.sequence > self.watermark {
+        let is_os = self.walk.cursor.as_ref().is_some_and(|cursor| cursor.header().is_os);
+        // Where it is shown anyway, it is enough that the scout has been here.
+        let scouted = self.scout.as_ref().and_then(Cursor::passed).unwrap_or(0);
+        if stamp.sequence > self.watermark && !(is_os && stamp.sequence <= scouted) {
             self.scout()?;
         }
         let is_durable = stamp.sequence <= self.watermark;
-        let is_os = self.walk.cursor.as_ref().is_some_and(|cursor| cursor.header().is_os);
         if !is_durable && !is_os {
             // A mark says nothing: behind a clean stop, it is the last record.
             let is_mark = stamp.kind == Kind::Mark;

@@ -25,7 +25,7 @@ use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::coord::on_worker::InTurn;
 use crate::envelope::{Envelope, Route};
-use crate::log::{Log, LogError, LogSettings};
+use crate::log::{Log, LogError, LogSettings, Sync};
 use crate::metrics::counter::{Counter, Tally};
 use crate::stage::enter::Refusal;
 use crate::stage::handler::Handler;
@@ -255,7 +255,16 @@ pub fn hops_waiting<P: Send + 'static>(stage: &Arc<Stage<P>>) -> u64 {
 /// # Errors
 /// What the disk says.
 pub fn log(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> Result<Log, LogError> {
-    let settings = LogSettings { segment_bytes: 4_096, seed: Some(1), ..LogSettings::default() };
+    log_by(disk, clock, Sync::Each)
+}
+
+/// Opens such a log with another policy.
+///
+/// # Errors
+/// What the disk says.
+pub fn log_by(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, sync: Sync) -> Result<Log, LogError> {
+    let settings =
+        LogSettings { segment_bytes: 4_096, sync, seed: Some(1), ..LogSettings::default() };
     Ok(Log::on(disk, &settings, clock)?.0)
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake};
 
 use loom::thread;
-use waystage::log::{Log, LogError};
+use waystage::log::{Log, LogError, Start, Sync as Policy};
 use waystage::model;
 use waystage_loom_tests::{HeapDisk, Seen, StillClock, explore};
 
@@ -162,4 +162,63 @@ fn a_task_is_woken_by_the_flush_of_a_thread() {
         had_seen.note(!is_woken);
     });
     assert!(waited.runs() > 0 && had.runs() > 0);
+}
+
+/// A task follows the log and polls once, against a thread that appends and, unless nobody has to,
+/// flushes: it is told, or was told already, and then it sees the record.
+fn follow(name: &str, sync: Policy) {
+    let (waited, had) = (Seen::new(), Seen::new());
+    let (wait_seen, had_seen) = (waited.clone(), had.clone());
+    explore(name, 3, move || {
+        let disk: Arc<HeapDisk> = Arc::default();
+        let log = Arc::new(model::log_by(disk, StillClock::new(), sync).unwrap());
+        let mut follower = log.follow(Start::Oldest);
+        let writer = {
+            let log = log.clone();
+            thread::spawn(move || log.append(b"x").unwrap().wait().unwrap())
+        };
+        let note = Arc::new(Note(AtomicBool::new(false)));
+        let waker = note.clone().into();
+        let polled = follower.poll_wait(&mut Context::from_waker(&waker));
+        writer.join().unwrap();
+        let is_woken = note.0.load(Relaxed);
+        match polled {
+            Poll::Ready(ready) => ready.unwrap(),
+            Poll::Pending => assert!(is_woken, "the task sleeps for ever"),
+        }
+        let shown = follower.next().unwrap().map(|shown| shown.record.stamp.sequence);
+        assert_eq!(shown, Some(1));
+        wait_seen.note(is_woken);
+        had_seen.note(!is_woken);
+    });
+    // Whoever flushes in a model gives way, so the task is on its list by then.
+    assert!(waited.runs() > 0 && (had.runs() > 0 || sync == Policy::Each));
+}
+
+#[test]
+fn a_follower_is_woken_by_a_flush() {
+    follow("log/follow", Policy::Each);
+}
+
+#[test]
+fn a_follower_is_woken_by_a_write_where_nobody_flushes() {
+    follow("log/follow_os", Policy::Os);
+}
+
+/// A thread follows while the log ends: it sees the record, or the end without it, and returns.
+#[test]
+fn a_following_thread_returns_at_the_end() {
+    explore("log/follow_end", 3, || {
+        let log = log_on(&Arc::default());
+        let mut follower = log.follow(Start::Oldest);
+        let follows = thread::spawn(move || {
+            while follower.wait().is_ok() {
+                assert!(follower.next().unwrap().is_some());
+            }
+        });
+        let receipt = log.append(b"x").unwrap();
+        drop(Arc::into_inner(log).expect("it is ours alone"));
+        drop(receipt);
+        follows.join().unwrap();
+    });
 }

@@ -131,11 +131,6 @@ impl Tail {
         })
     }
 
-    /// Whether records are acknowledged only when they are flushed, sooner or later.
-    pub(crate) fn is_safe(&self) -> bool {
-        self.is_safe
-    }
-
     /// Makes segments ahead of need.
     pub(crate) fn preparer(&self) -> &Arc<Preparer> {
         &self.preparer

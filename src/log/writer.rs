@@ -120,11 +120,11 @@ pub(crate) struct Writer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) flush: Flush,
     pub(crate) background: Background,
-    /// Whether records may wait in the buffer until a flush: nobody is told of them before it.
-    is_lazy: bool,
     pub(super) followers: Followers,
     /// Whether what is written may be shown, as nobody flushes it.
     shows_written: bool,
+    /// Whether records may wait in the buffer until a flush: nobody is told of them before it.
+    is_lazy: bool,
     /// Nanoseconds within which a flush has to begin after a write, if it has to.
     within: Option<u64>,
     /// Bytes of the bodies in the queue.
@@ -148,9 +148,9 @@ impl Writer {
             clock,
             flush: Flush::new(),
             background: Background::new(Arc::clone(tail.preparer())),
-            is_lazy: sync == Sync::Each,
             followers: Followers::new(),
-            shows_written: !tail.is_safe(),
+            shows_written: sync == Sync::Os,
+            is_lazy: sync == Sync::Each,
             within,
             queued_bytes: AtomicUsize::new(0),
             body_bytes_max: tail.body_bytes_max(),
@@ -168,7 +168,8 @@ impl Writer {
         self.active.load_full()
     }
 
-    /// Everything up to here may be shown to those who follow the log.
+    /// Everything up to here may be shown to those who follow the log. Where nothing is flushed,
+    /// what has a sequence is in its file too.
     pub(crate) fn visible(&self) -> u64 {
         if self.shows_written { self.progress.appended() } else { self.progress.durable() }
     }

@@ -1,4 +1,4 @@
-//! Where reading begins: the segments that are there, and a binary search over what they begin with.
+//! Where reading begins: which segments are there, and a binary search over what they begin with.
 
 use crate::log::disk::Disk;
 use crate::log::error::LogError;

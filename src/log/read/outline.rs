@@ -82,19 +82,22 @@ pub(crate) fn outline_on(disk: &Arc<dyn Disk>) -> Result<Outline, LogError> {
         others,
     };
     let holds_some = |segment: &&SegmentOutline| segment.first.is_some() && segment.header.is_ok();
-    let begin = outline.segments.iter().rev().find(holds_some).or(outline.segments.first());
+    let begin = outline.segments.iter().rev().find(holds_some).or_else(|| outline.segments.first());
     let begin = begin.filter(|segment| segment.header.is_ok());
     if let Some(number) = begin.map(|segment| segment.number)
         && let Some(mut cursor) = Cursor::open(disk, number)?
     {
         let ending = loop {
-            match cursor.peek()? {
-                Peek::Record(stamp) => {
+            match cursor.peek() {
+                Ok(Peek::Record(stamp)) => {
                     outline.last = Some((stamp.sequence, stamp.time));
                     outline.durable = outline.durable.max(stamp.watermark);
                     cursor.pass();
                 }
-                ending => break ending,
+                Ok(ending) => break ending,
+                Err(error @ LogError::Storage { .. }) => return Err(error),
+                // What is wrong with the next file stands in its own line.
+                Err(_) => break Peek::Invalid,
             }
         };
         outline.is_cut_short = matches!(ending, Peek::Invalid);

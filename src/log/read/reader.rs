@@ -9,13 +9,14 @@ use super::walk::{Shown, Start, Walk};
 use crate::log::disk::Disk;
 use crate::log::error::LogError;
 use crate::log::folder::Folder;
+use crate::log::frame::Kind;
 use crate::log::segment::Location;
 
 /// Why a reader shows no more for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stop {
-    /// There is nothing more.
+    /// There is nothing more, but perhaps the mark of a clean stop.
     End,
     /// This record is there, and nothing says yet that it would survive a power cut.
     Unsafe(u64),
@@ -95,13 +96,17 @@ impl Reader {
                 return Ok(None);
             }
         };
-        if stamp.sequence > self.watermark {
+        let is_os = self.walk.cursor.as_ref().is_some_and(|cursor| cursor.header().is_os);
+        // Where it is shown anyway, it is enough that the scout has been here.
+        let scouted = self.scout.as_ref().and_then(Cursor::passed).unwrap_or(0);
+        if stamp.sequence > self.watermark && !(is_os && stamp.sequence <= scouted) {
             self.scout()?;
         }
         let is_durable = stamp.sequence <= self.watermark;
-        let is_os = self.walk.cursor.as_ref().is_some_and(|cursor| cursor.header().is_os);
         if !is_durable && !is_os {
-            self.stop = Stop::Unsafe(stamp.sequence);
+            // A mark says nothing: behind a clean stop, it is the last record.
+            let is_mark = stamp.kind == Kind::Mark;
+            self.stop = if is_mark { Stop::End } else { Stop::Unsafe(stamp.sequence) };
             return Ok(None);
         }
         Ok(self.walk.show(is_durable))

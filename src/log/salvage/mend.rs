@@ -144,7 +144,8 @@ impl Replay {
             Original::Dead(number) => {
                 let letter = self.state.letters.get(&number);
                 let open = self.state.open.get(&id).filter(|open| open.number < number);
-                let before = letter.map(|letter| &letter.held).or(open.map(|open| &open.held));
+                let before =
+                    letter.map(|letter| &letter.held).or_else(|| open.map(|open| &open.held));
                 let held = held(before);
                 let (cause, reason) = match letter {
                     Some(letter) => (letter.cause, letter.reason.clone()),

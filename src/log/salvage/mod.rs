@@ -143,30 +143,31 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged, LogError> {
     let Some(target) = target.map_err(LogError::storage("open", &shown_to))? else {
         return Err(LogError::Locked(shown_to));
     };
-    transfer(found, Arc::new(target), super::store::machine_seed())
+    let target: Arc<dyn Disk> = Arc::new(target);
+    transfer(found, &target, super::store::machine_seed())
 }
 
 /// The same on any disks.
 #[cfg(test)]
 pub(crate) fn salvage_on(
     from: &Arc<dyn Disk>,
-    to: Arc<dyn Disk>,
+    to: &Arc<dyn Disk>,
     seed: u64,
 ) -> Result<Salvaged, LogError> {
     transfer(Source::open(from, "the disk")?, to, seed)
 }
 
-fn transfer(mut source: Source, to: Arc<dyn Disk>, seed: u64) -> Result<Salvaged, LogError> {
+fn transfer(mut source: Source, to: &Arc<dyn Disk>, seed: u64) -> Result<Salvaged, LogError> {
     let salvaged = if source.is_raw() {
-        raw::write(&source, Arc::clone(&to), seed)?
+        raw::write(&source, Arc::clone(to), seed)?
     } else {
         let mut replay = Replay::new(&source);
         source.replay(&mut replay)?;
-        target::write(&mut source, replay, Arc::clone(&to), seed)?
+        target::write(&mut source, replay, Arc::clone(to), seed)?
     };
     // What was made is looked at before anybody relies on it.
     let depth = if salvaged.is_raw { Depth::Records } else { Depth::Entries };
-    let verified = verify_on(&to, depth)?;
+    let verified = verify_on(to, depth)?;
     match verified.findings.into_iter().next() {
         None => Ok(salvaged),
         Some(finding) => {

@@ -156,8 +156,12 @@ fn shows_only(disk: &SimulatedDisk, bodies: &[Vec<u8>], what: &str) -> usize {
     let mut count = 0;
     for start in [Start::Oldest, Start::Sequence(6), Start::Time(1)] {
         let mut reader = Reader::on(Arc::new(disk.clone()), start);
+        let mut before = None;
         // An error is an answer too.
         while let Ok(Some(shown)) = reader.next() {
+            let sequence = shown.record.stamp.sequence;
+            assert_eq!(before.unwrap_or(sequence - 1), sequence - 1, "{what}: none is left out");
+            before = Some(sequence);
             let index = usize::try_from(shown.record.stamp.sequence - 1).unwrap();
             assert_eq!(
                 Some(&*shown.record.body()),

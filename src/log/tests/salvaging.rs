@@ -13,11 +13,13 @@ use crate::log::salvage::{Salvaged, salvage_on};
 use crate::log::state::{Held, State};
 use crate::log::verify::Depth;
 
+#[expect(clippy::panic_in_result_fn, reason = "errors are told, panics are failures")]
 fn salvaged(disk: &SimulatedDisk) -> Result<(Salvaged, State, SimulatedDisk), LogError> {
     let from: Arc<dyn Disk> = Arc::new(disk.clone());
     let target = SimulatedDisk::default();
     let before = disk.everything();
-    let salvaged = salvage_on(&from, Arc::new(target.clone()), 77);
+    let to: Arc<dyn Disk> = Arc::new(target.clone());
+    let salvaged = salvage_on(&from, &to, 77);
     assert_eq!(disk.everything(), before, "the damaged log is never touched");
     let salvaged = salvaged?;
     let found = verified(&target, Depth::All);
@@ -186,7 +188,8 @@ fn a_log_without_entries_is_copied_record_by_record() {
     disk.tamper(&all[1], |bytes| bytes[40] ^= 1);
     let from: Arc<dyn Disk> = Arc::new(disk.clone());
     let target = SimulatedDisk::default();
-    let report = salvage_on(&from, Arc::new(target.clone()), 7).unwrap();
+    let to: Arc<dyn Disk> = Arc::new(target.clone());
+    let report = salvage_on(&from, &to, 7).unwrap();
     assert!(report.is_raw);
     assert_eq!(report.records, 8, "a header that is damaged costs nothing");
     let recovered = recover(&target).unwrap();

@@ -118,8 +118,10 @@ fn every_damage_is_told_with_its_place_sequence_and_kind() {
     assert_eq!(found.watermark, 9);
     disk.remove(&all[1]).unwrap();
     let found = verified(&disk, Depth::Records);
-    assert_eq!(places(&found)[1], (2, 0, 4, "segment_missing", false));
-    assert_eq!(found.findings.len(), 3);
+    let want =
+        [(1, 64 + 3 * 1_248, 4, "record_header", false), (2, 0, 4, "segment_missing", false)];
+    assert_eq!(places(&found)[1..3], want, "now nothing goes on behind it");
+    assert_eq!(found.findings.len(), 4);
 }
 
 #[test]

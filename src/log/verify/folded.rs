@@ -130,7 +130,9 @@ impl Folding {
             let runs = segment.stretches.iter().filter_map(|stretch| stretch.run);
             runs.into_iter().any(|run| run.first <= first)
         };
-        let Some(begin) = all.iter().rev().find(holds).or(all.first()) else { return Ok(()) };
+        let Some(begin) = all.iter().rev().find(holds).or_else(|| all.first()) else {
+            return Ok(());
+        };
         let Some(mut cursor) = Cursor::open(disk, begin.number)? else { return Ok(()) };
         while let Peek::Record(stamp) = cursor.peek()? {
             if stamp.sequence > last {

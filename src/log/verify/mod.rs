@@ -172,14 +172,15 @@ pub(crate) fn verify_on(disk: &Arc<dyn Disk>, depth: Depth) -> Result<Verified, 
     };
     let report = |segment: &Surveyed| segment.report(segment.number >= needed);
     let highest = surveyed.iter().flat_map(|segment| &segment.stretches);
-    let highest = highest.filter_map(|stretch| stretch.run).map(|run| run.last).max();
+    let highest = highest.filter_map(|stretch| stretch.run).map(|run| run.last);
+    let highest = highest.max().unwrap_or(0);
     let watermark = search::watermark(&surveyed);
     let opening = opening.ok().flatten();
     Ok(Verified {
         segments: surveyed.iter().map(report).collect(),
         findings,
         watermark,
-        last: opening.as_ref().map_or(highest.unwrap_or(0), |opening| opening.verdict.last),
+        last: opening.as_ref().map_or(highest, |opening| opening.verdict.last),
         checkpoint: opening.and_then(|opening| opening.checkpoint),
         compared: folded.compared,
         others,

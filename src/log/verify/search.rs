@@ -135,7 +135,8 @@ impl Search<'_> {
             Ending::Order(order) => (Flaw::Order(order), false, None),
         };
         let is_torn = self.is_cut || is_torn && self.is_above();
-        let sequence = sequence.unwrap_or(self.before.map_or(0, |run| run.last + 1));
+        let next = self.before.map_or(0, |run| run.last + 1);
+        let sequence = sequence.unwrap_or(next);
         self.tell_of(number, offset, sequence, What::Flaw(flaw), is_torn);
         self.is_cut |= is_torn;
     }

@@ -10,11 +10,12 @@ use clap::{Args, Parser, Subcommand};
 use jsonptr::PointerBuf;
 
 use crate::environment::Environment;
+use crate::log::arguments::Log;
 use crate::run::options::{FailOn, Options, Rate, limit, some_time, time};
 
 /// What every long help ends with.
 const AFTER: &str = "\
-Output: --json is stable (schema waystage.run/1); text is for people and may change.
+Output: --json is stable (its schema is named in it); text is for people and may change.
 Standard output is data (the table, or one JSON document); everything else goes to standard error.
 
 Exit codes:
@@ -88,6 +89,9 @@ pub enum Command {
     /// Looks at a flow without running it
     #[command(after_long_help = AFTER, args_override_self = true)]
     Check(Check),
+    /// Looks into the log of a durable flow, and saves what is left of a damaged one
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Log(Log),
 }
 
 /// `waystage check`.
@@ -213,8 +217,9 @@ mod tests {
     fn every_flag_has_an_environment_name() {
         let mut command = Arguments::command();
         command.build();
-        let all = command.get_subcommands().chain([&command]);
-        for argument in all.flat_map(clap::Command::get_arguments) {
+        let outer = command.get_subcommands().chain([&command]);
+        let inner = command.get_subcommands().flat_map(clap::Command::get_subcommands);
+        for argument in outer.chain(inner).flat_map(clap::Command::get_arguments) {
             let id = argument.get_id().as_str();
             if argument.is_positional() || ["help", "version"].contains(&id) {
                 continue;

@@ -43,8 +43,7 @@ pub fn read(line: &[OsString]) -> Result<(Arguments, Environment), Error> {
     let matches =
         Arguments::command().try_get_matches_from(line).map_err(|error| named(error, line))?;
     let mut arguments = Arguments::from_arg_matches(&matches)?;
-    let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
-    let environment = Environment::of(inner);
+    let environment = Environment::of(innermost(&matches));
     if let arguments::Command::Run(run) = &mut arguments.command
         && environment.name("--input") != "--input"
         && !run.inputs.is_empty()
@@ -74,9 +73,14 @@ fn named(mut error: Error, line: &[OsString]) -> Error {
     error
 }
 
+/// What the last command on the line was given.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
+}
+
 /// Whether a flag stands on the line.
 fn is_given(flag: &str, line: &ArgMatches) -> bool {
-    let line = line.subcommand().map_or(line, |(_, inner)| inner);
+    let line = innermost(line);
     let id = flag.trim_start_matches('-').replace('-', "_");
     line.ids().any(|known| known.as_str() == id)
         && line.value_source(&id) == Some(ValueSource::CommandLine)

@@ -1,7 +1,8 @@
 //! The command `waystage` as a library, so that its tests and fuzzers reach every part.
 //!
 //! [`flow`] reads a flow file into plain data and says what is wrong with it; [`run`] turns that
-//! into a bus, feeds it and reports; [`inspect`] checks a flow. [`arguments`] is the command line,
+//! into a bus, feeds it and reports; [`inspect`] checks a flow; [`log`] looks
+//! into logs. [`arguments`] is the command line,
 //! [`environment`] what stands in for it, [`exit`] the codes it ends with; [`files`] tells files
 //! apart; [`words`] and [`style`] are how text looks.
 
@@ -11,6 +12,7 @@ pub mod exit;
 pub mod files;
 pub mod flow;
 pub mod inspect;
+pub mod log;
 pub mod run;
 pub mod style;
 pub mod words;

@@ -63,8 +63,12 @@ fn dispatch(
         };
         let words = format!("{name} {}: {error}", folder.display());
         console.say(&format_args!("error: {words}"));
-        let json = arguments.global.json && matches!(arguments.command, Command::Run(_));
-        return usage(json, &[words], console);
+        let json = arguments.global.json;
+        return match &arguments.command {
+            Command::Log(log) => log.usage(json, &words, console),
+            Command::Run(_) => usage(json, &[words], console),
+            Command::Check(_) => usage(false, &[words], console),
+        };
     }
     match &arguments.command {
         Command::Run(run) => {
@@ -74,5 +78,6 @@ fn dispatch(
         Command::Check(check) => {
             waystage_cli::inspect::command(check, &arguments.global, environment, console)
         }
+        Command::Log(log) => waystage_cli::log::command(log, &arguments.global, console),
     }
 }

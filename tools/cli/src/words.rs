@@ -78,7 +78,8 @@ pub fn shortened(name: &str, characters_max: usize) -> String {
 
 /// A name from the data as it may go to a terminal: line ends, escapes and marks that turn the
 /// direction of text are written out.
-fn harmless(name: &str) -> String {
+#[must_use]
+pub fn harmless(name: &str) -> String {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {

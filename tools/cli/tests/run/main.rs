@@ -1,4 +1,4 @@
-//! `waystage run` as people use it: the built command, real files, exit codes.
+//! `waystage run` and `waystage log` as people use them: the built command, real files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
@@ -7,8 +7,11 @@ mod books;
 mod endings;
 mod environment;
 mod input;
+mod journal;
 mod json;
 mod keeping;
+mod logs;
 mod pacing;
 mod refusals;
+mod strange_logs;
 mod support;

@@ -260,8 +260,8 @@ fn a_caller_that_hangs() {
                 ran
             })
         };
-        // Not `run_all`, which yields to the caller: the publish shall also come between the steps by
-        // which that takes its permit and says so.
+        // Not `run_all`, which yields to the caller: the publish shall also come between the steps
+        // by which that takes its permit and says so.
         let ticket = match stage.clone().turn(ticket, &desk) {
             Turned::Keep { ticket, .. } | Turned::Release { ticket, .. } => ticket,
             Turned::Gone { .. } => panic!("it hops nowhere"),

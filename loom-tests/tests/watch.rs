@@ -300,9 +300,9 @@ fn a_post_that_is_left_is_filled() {
     assert!(seen.iter().all(|seen| seen.runs() > 0));
 }
 
-/// The last worker that parks dozes until a timer that is far away, as all others are parked; one of
-/// those is woken meanwhile, and ends a turn of a stage that others could serve. The sentinel saw
-/// that, and looks soon, or it is woken.
+/// The last worker that parks dozes until a timer that is far away, as all others are parked; one
+/// of those is woken meanwhile, and ends a turn of a stage that others could serve. The sentinel
+/// saw that, and looks soon, or it is woken.
 #[test]
 fn a_sentinel_that_dozes_is_woken() {
     const SOON: Duration = Duration::from_millis(10);

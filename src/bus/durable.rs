@@ -43,8 +43,9 @@ impl<P: Payload + Send + 'static> Bus<P> {
     /// let bus: Bus<String> = Bus::start_durable(BusSettings::default(), &durable)?;
     /// bus.add_stage("pay", settings, |_| Ok(()))?;
     /// bus.recover(Missing::Refuse)?;
-    /// let again = Envelope::new("three apples".to_owned(), bus.slip(["pay"])?).with_key("order-17");
-    /// assert_eq!(bus.publish(again).unwrap_err().reason, waystage::Refused::Duplicate);
+    /// let again = Envelope::new("three apples".to_owned(),
+    /// bus.slip(["pay"])?).with_key("order-17"); assert_eq!(bus.publish(again).unwrap_err().reason,
+    /// waystage::Refused::Duplicate);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -233,18 +234,18 @@ impl<P: Send + 'static> Core<P> {
     fn end_durable(&self, journal: &Journal<P>, envelope: Envelope<P>, end: Settled) {
         let sequence = envelope.durable().map_or(0, |durable| durable.sequence);
         if end == Settled::Undelivered || journal.is_safe(sequence) {
-            self.tell_end(envelope, end);
+            self.tell_end(envelope, &end);
         } else {
             journal.tell_when_safe(sequence, envelope, end);
         }
     }
 
     /// Tells and counts the end of a durable envelope.
-    pub(crate) fn tell_end(&self, mut envelope: Envelope<P>, end: Settled) {
+    pub(crate) fn tell_end(&self, mut envelope: Envelope<P>, end: &Settled) {
         // Published again it begins anew.
         envelope.extras_mut().durable = None;
         self.tell(envelope, end.clone());
-        self.count_end(&end);
+        self.count_end(end);
     }
 
     /// The envelope with this id as the log has it; given up when that cannot be read.

@@ -2,10 +2,10 @@
 //!
 //! The protocol is in `ARCHITECTURE.md`, *The life of a durable envelope*; in short:
 //!
-//! - **J1** One lock is the order of everything: under it an id is looked up, the record appended and
-//!   folded into the state, which is what a recovery of the log would make of it.
-//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement
-//!   before its envelope moves and before the permit of its stage is given up.
+//! - **J1** One lock is the order of everything: under it an id is looked up, and the record is
+//!   appended and folded into the state, which is what a recovery would make of the log.
+//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement before
+//!   its envelope moves and before the permit of its stage is given up.
 //! - **J3** Nobody is told of an accept or an end before its record is safe by the log's policy.
 //! - **J4** What cannot be written has not happened: the envelope is left as the log has it.
 //!
@@ -25,7 +25,7 @@ use super::registry::Registry;
 use crate::clock::Clock;
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Cause, Envelope, EnvelopeId, Payload};
-use crate::log::entry::{CauseCode, DurableLevel, Entry};
+use crate::log::entry::{CauseCode, DurableLevel, Entry, EntryEncodeError};
 use crate::log::fold::fold_record;
 use crate::log::frame::Kind;
 use crate::log::segment;
@@ -52,6 +52,12 @@ pub(crate) enum NotTaken {
     NoWireForm,
     /// The log took nothing.
     Log(LogError),
+}
+
+impl From<EntryEncodeError> for NotTaken {
+    fn from(_: EntryEncodeError) -> Self {
+        Self::NoWireForm
+    }
 }
 
 /// The journal of one bus.

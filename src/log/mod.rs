@@ -1,7 +1,7 @@
 //! The segment log: an append-only store of checksummed records that survives crash and power cut.
 //!
 //! [`Log`] is what threads append to; [`Receipt`] tells when a record is safe; what a crash left
-//! comes back as [`Recovered`]. The bus does not use it yet.
+//! comes back as [`Recovered`]. The bus writes what happens to durable envelopes into one.
 //!
 //! `README.md` beside this file has the format, the order of writes and the rules of recovery;
 //! names like *W3* refer to it. Files: `frame` (one record as bytes), `mask` (bodies without runs

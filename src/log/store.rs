@@ -170,7 +170,8 @@ impl Log {
         self.writer.progress.durable()
     }
 
-    /// The last sequence given. Where a flush is waited for anyway, records are written out with it.
+    /// The last sequence given. Where a flush is waited for anyway, records are written out with
+    /// it.
     pub fn appended(&self) -> u64 {
         self.writer.progress.appended()
     }

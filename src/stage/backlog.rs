@@ -1,8 +1,9 @@
-//! The backlog of a durable stage: what the log holds for it from before, taken in as there is room.
+//! The backlog of a durable stage: what the log holds for it from before, taken in as there is
+//! room.
 //!
 //! While there is one, *hops wait* is set: publishes find the stage full, and hops join the line
-//! behind it. One thread at a time takes from it, so its order is kept; reading the log and decoding
-//! a payload is done under no lock.
+//! behind it. One thread at a time takes from it, so its order is kept; reading the log and
+//! decoding a payload is done under no lock.
 //!
 //! Bound: the ids of the envelopes that were open when the log was opened.
 

@@ -1,5 +1,5 @@
-//! Settlement of an envelope that the log has: what an attempt led to is one record, which is written
-//! before anything moves and before the stage's permit is given up.
+//! Settlement of an envelope that the log has: what an attempt led to is one record, which is
+//! written before anything moves and before the stage's permit is given up.
 //!
 //! Where the record cannot be written the envelope is left: the log has it as it was before the
 //! attempt, and it is handled again when the log is opened next.

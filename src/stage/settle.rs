@@ -367,8 +367,8 @@ impl<P: Send + 'static> Turn<'_, P> {
     }
 }
 
-/// Puts an emit at its first stage. A slip that stands at the stage that emits is a copy of its own:
-/// the emit goes on to what remains of it.
+/// Puts an emit at its first stage. A slip that stands at the stage that emits is a copy of its
+/// own: the emit goes on to what remains of it.
 pub(super) fn start_emit<P>(here: Option<Route>, emit: &mut Envelope<P>) -> Option<Route> {
     let slip = emit.slip_mut();
     let stands_elsewhere = slip.is_at_stage() && slip.current() != here;

@@ -1,5 +1,5 @@
-//! Lives of a durable bus on the simulated disk that end at any operation, by a power cut or a kill:
-//! nothing that was acknowledged is lost, nothing is told twice, and the books hold.
+//! Lives of a durable bus on the simulated disk that end at any operation, by a power cut or a
+//! kill: nothing that was acknowledged is lost, nothing is told twice, and the books hold.
 //!
 //! `WAYSTAGE_CRASHES` says how many lives; each has its seed.
 
@@ -79,19 +79,19 @@ fn open(
             let number: u64 = context.payload().parse().map_err(Failure::from)?;
             let here = context.stage().to_owned();
             let is_here = |at: &str| here == at;
-            if is_here("b") && number % 7 == 0 {
+            if is_here("b") && number.is_multiple_of(7) {
                 return Err(Failure::new("it never goes on"));
             }
-            if is_here("b") && number % 5 == 0 && context.attempts() < 2 {
+            if is_here("b") && number.is_multiple_of(5) && context.attempts() < 2 {
                 return Err(Failure::new("not yet"));
             }
             if is_here("c") {
                 lock(&told).reached.insert(number);
             }
-            if is_here("a") && number % 3 == 0 {
+            if is_here("a") && number.is_multiple_of(3) {
                 *context.payload_mut() = format!("{}", number + 1_000);
             }
-            if is_here("a") && number % 4 == 0 && number < 1_000 {
+            if is_here("a") && number.is_multiple_of(4) && number < 1_000 {
                 let child = crate::envelope::Slip::via([route]).map_err(Failure::from)?;
                 context
                     .emit((number + 100_000).to_string(), child)
@@ -203,13 +203,13 @@ fn finish(life: &Life, level: Level, told: &Arc<Mutex<Told>>, seed: u64) {
         let told = lock(told);
         let dead: Vec<EnvelopeId> = state.letters().map(|(_, letter)| letter.id).collect();
         for (id, &number) in &told.accepted {
-            let number_at_b = if number % 3 == 0 { number + 1_000 } else { number };
-            let is_fatal = number_at_b % 7 == 0;
+            let number_at_b = if number.is_multiple_of(3) { number + 1_000 } else { number };
+            let is_fatal = number_at_b.is_multiple_of(7);
             assert_eq!(dead.contains(id), is_fatal, "seed {seed}: {number}");
             let came = told.reached.contains(&number_at_b);
             assert_ne!(came, is_fatal, "seed {seed}: {number} was lost");
             let child_came = told.reached.contains(&(number + 100_000));
-            assert_eq!(child_came, number % 4 == 0, "seed {seed}: the child of {number}");
+            assert_eq!(child_came, number.is_multiple_of(4), "seed {seed}: the child of {number}");
             if level == Level::ExactlyOnce && !is_fatal {
                 assert!(state.settled().contains(*id), "seed {seed}: {number} is forgotten");
             }

@@ -204,9 +204,9 @@ fn whoever_leaves_the_post_again_looks_who_was_woken() {
     assert!(places >= 1, "only {places} places");
 }
 
-/// Four workers: the first has three tickets and hangs in the turn of one. The sentinel is woken for
-/// work, wakes the next to keep watch, and hangs too; that one finds the second ticket first, and
-/// hangs in turn. The last one keeps watch over the third.
+/// Four workers: the first has three tickets and hangs in the turn of one. The sentinel is woken
+/// for work, wakes the next to keep watch, and hangs too; that one finds the second ticket first,
+/// and hangs in turn. The last one keeps watch over the third.
 #[test]
 fn who_is_woken_to_watch_and_steals_appoints_the_next() {
     let play = |scene: &Scene, payload: u64| match payload {

@@ -3,6 +3,7 @@
 mod api;
 mod batches;
 mod cycles;
+mod durable;
 mod faults;
 mod lifecycle;
 mod liveness;

@@ -50,9 +50,9 @@ impl<P: Send + 'static> Journal<P> {
             let flushed = self.log.flush();
             let safe = self.ends.take(flushed.as_ref().ok().copied());
             if let Some(core) = core.upgrade() {
-                for end in safe {
-                    let told = if flushed.is_ok() { end.end } else { Settled::Undelivered };
-                    core.tell_end(end.envelope, told);
+                for End { envelope, end, .. } in safe {
+                    let told = if flushed.is_ok() { end } else { Settled::Undelivered };
+                    core.tell_end(envelope, &told);
                 }
             }
         }
@@ -74,7 +74,7 @@ impl<P: Send + 'static> Journal<P> {
         let mut writing = Writing::new(&state, number, PART_BYTES.min(self.log.body_bytes_max()));
         let mut first = None;
         for part in writing.by_ref() {
-            let part = part.map_err(|_| NotTaken::NoWireForm)?;
+            let part = part?;
             let mut stands_in = 0;
             let sequence = self.log.append_if(Kind::CheckpointPart, &part, &mut |_, place| {
                 stands_in = place.segment;
@@ -83,7 +83,7 @@ impl<P: Send + 'static> Journal<P> {
             let sequence = sequence.map_err(NotTaken::Log)?;
             first.get_or_insert((sequence, stands_in));
         }
-        let (sequence, segment) = first.unwrap_or((self.log.appended() + 1, self.log.segment()));
+        let (sequence, segment) = first.expect("a checkpoint has a head");
         let end = writing.end(sequence, segment);
         drop(writing);
         self.log
@@ -105,8 +105,8 @@ impl<P: Send + 'static> Journal<P> {
             let _ = keeper.join();
         }
         let is_safe = self.log.end().is_ok();
-        for end in self.ends.take(None) {
-            core.tell_end(end.envelope, if is_safe { end.end } else { Settled::Undelivered });
+        for End { envelope, end, .. } in self.ends.take(None) {
+            core.tell_end(envelope, if is_safe { &end } else { &Settled::Undelivered });
         }
     }
 }

@@ -41,7 +41,7 @@ impl<P> Wire<P> {
     ) -> Result<(), NotTaken> {
         let body = self.body(envelope)?;
         self.with_parts(registry, clock, envelope, (0, Some(&body)), |parts| {
-            Entry::Accept { level, envelope: *parts }.encode(out).map_err(|_| NotTaken::NoWireForm)
+            Entry::Accept { level, envelope: *parts }.encode(out).map_err(NotTaken::from)
         })
     }
 
@@ -72,7 +72,7 @@ impl<P> Wire<P> {
         let is_changed = envelope.durable().is_some_and(|durable| durable.is_changed);
         let body = if is_changed { Some(self.body(envelope)?) } else { None };
         self.with_parts(registry, clock, envelope, (version, body.as_deref()), |parts| {
-            Entry::Hop { envelope: *parts }.encode(out).map_err(|_| NotTaken::NoWireForm)
+            Entry::Hop { envelope: *parts }.encode(out).map_err(NotTaken::from)
         })
     }
 
@@ -98,7 +98,7 @@ impl<P> Wire<P> {
             clock.wall_ms().saturating_add(left.div_ceil(NS_PER_MS))
         });
         let headers = with_cause(envelope);
-        let headers = headers.as_ref().or(envelope.headers());
+        let headers = headers.as_ref().or_else(|| envelope.headers());
         let slip = envelope.slip();
         let registry = lock(registry);
         let name = |route: Route| registry.name(route).unwrap_or_default();

@@ -19,13 +19,15 @@ fn durable(level: Level) -> StageSettings {
 
 fn start<P: Payload + Send + 'static>(directory: &tempfile::TempDir) -> Bus<P> {
     let settings = BusSettings { workers: 2, ..BusSettings::default() };
-    Bus::start_durable(settings, &DurableSettings::in_directory(directory.path())).unwrap()
+    Bus::start_durable(settings, &DurableSettings::in_directory(directory.path()))
+        .expect("the directory is free")
 }
 
 /// A bus whose stages do nothing by themselves.
 fn idle<P: Payload + Send + 'static>(directory: &tempfile::TempDir) -> Bus<P> {
     let settings = BusSettings { workers: 0, ..BusSettings::default() };
-    Bus::start_durable(settings, &DurableSettings::in_directory(directory.path())).unwrap()
+    Bus::start_durable(settings, &DurableSettings::in_directory(directory.path()))
+        .expect("the directory is free")
 }
 
 /// Envelopes of a bus that ends before it handled them are handled by the next one, in order.
@@ -136,6 +138,7 @@ struct Picky(String);
 impl Payload for Picky {
     const CONTENT_TYPE: &'static str = "text/plain";
 
+    #[expect(clippy::panic_in_result_fn, reason = "payloads may panic")]
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), PayloadError> {
         match self.0.as_str() {
             "panic" => panic!("it has no encoding"),
@@ -147,6 +150,7 @@ impl Payload for Picky {
         }
     }
 
+    #[expect(clippy::panic_in_result_fn, reason = "payloads may panic")]
     fn decode(bytes: &[u8]) -> Result<Self, PayloadError> {
         let text = String::decode(bytes)?;
         assert!(!text.starts_with('?'), "it cannot be read");

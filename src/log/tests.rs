@@ -8,8 +8,10 @@ mod format;
 mod invent;
 mod live;
 mod model;
+mod reopen;
 mod story;
 mod together;
+mod told;
 mod torn;
 
 use std::sync::Arc;

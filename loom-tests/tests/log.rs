@@ -112,20 +112,31 @@ fn a_flush_beside_a_roll() {
     });
 }
 
-#[test]
-fn a_failed_flush_is_told_to_both() {
-    explore("log/poison", 3, || {
+/// Threads append and wait for a flush that fails; all return with the error.
+fn poison(name: &str, bound: usize, threads: u8) {
+    explore(name, bound, move || {
         let disk: Arc<HeapDisk> = Arc::default();
         let log = log_on(&disk);
         disk.is_broken.store(true, Relaxed);
         let own = log.clone();
-        together(2, move |number| {
-            // The other's failure may come before our append.
+        together(threads, move |number| {
+            // Another's failure may come before our append.
             let told = own.append(&[number]).and_then(|receipt| receipt.wait());
             assert!(matches!(told, Err(LogError::Storage { .. } | LogError::Poisoned { .. })));
         });
         assert_eq!(log.durable(), 0);
     });
+}
+
+#[test]
+fn a_failed_flush_is_told_to_both() {
+    poison("log/poison", 3, 2);
+}
+
+/// The one that is appointed to flush next does not, so the third must be told by the first.
+#[test]
+fn a_failed_flush_is_told_to_three() {
+    poison("log/poison_three", 2, 3);
 }
 
 struct Note(AtomicBool);

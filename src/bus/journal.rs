@@ -4,8 +4,8 @@
 //!
 //! - **J1** One lock is the order of everything: under it an id is looked up, and the record is
 //!   appended and folded into the state, which is what a recovery would make of the log.
-//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement before
-//!   its envelope moves and before the permit of its stage is given up.
+//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement
+//!   before its envelope moves and before the permit of its stage is given up.
 //! - **J3** Nobody is told of an accept or an end before its record is safe by the log's policy.
 //! - **J4** What cannot be written has not happened: the envelope is left as the log has it.
 //!

@@ -111,6 +111,17 @@ impl SimulatedDisk {
         Self(Arc::new(Mutex::new(state)))
     }
 
+    /// What is left after a power cut that keeps nothing but what was flushed.
+    pub(crate) fn after_bare_power_cut(&self) -> Self {
+        let state = self.with(|state| State {
+            files: state.files.iter().map(|file| Content::settled(file.durable.clone())).collect(),
+            names: state.durable_names.clone(),
+            durable_names: state.durable_names.clone(),
+            ..State::default()
+        });
+        Self(Arc::new(Mutex::new(state)))
+    }
+
     /// Changes bytes of a file on the medium and in the cache, behind everybody's back.
     pub(crate) fn tamper(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         self.with(|state| {

@@ -9,11 +9,16 @@ mod invent;
 mod live;
 mod mishaps;
 mod model;
+<<<<<<< HEAD
 mod readers;
 mod reading;
 mod salvaging;
+=======
+mod reopen;
+>>>>>>> logsab
 mod story;
 mod together;
+mod told;
 mod torn;
 mod verifying;
 

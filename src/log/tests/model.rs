@@ -76,6 +76,19 @@ impl Run {
         }
     }
 
+    /// Lives on, and fails at most as the disk does.
+    fn may_fail(&mut self, what: &str) {
+        let before = self.disk.operations();
+        let lived = self.live();
+        assert!(
+            lived.is_ok() || self.disk.operations() > before,
+            "{what}: {lived:?} without an operation"
+        );
+        if let Err(LogError::Damaged(damage)) = lived {
+            panic!("{what}: {damage}");
+        }
+    }
+
     /// What the next record says.
     fn time(&self) -> u64 {
         self.now.max(self.written.last().map_or(0, |record| record.1))
@@ -95,6 +108,25 @@ impl Run {
     }
 }
 
+/// Lives that end at every operation, one after the other, in kills; then a power cut that keeps
+/// nothing but what was flushed.
+#[test]
+fn b1_kills_at_every_operation_and_a_power_cut_that_keeps_nothing() {
+    let error = Fault::Error(std::io::ErrorKind::Other);
+    for (first, second) in (0..40).flat_map(|first| (0..40).map(move |second| (first, second))) {
+        for faults in [[Fault::Crash, Fault::Crash], [Fault::Crash, error], [error, error]] {
+            let mut run = Run::new(40 * first as u64 + second as u64);
+            for (at, fault) in [first, second].into_iter().zip(faults) {
+                run.disk.fail_at(at, fault);
+                run.may_fail(&format!("{fault:?} at {first} and {second}"));
+                run.disk = run.disk.after_kill();
+            }
+            run.disk = run.disk.after_bare_power_cut();
+            run.live().expect("nothing fails any more");
+        }
+    }
+}
+
 /// Lives that end in a kill, a power cut, an error, or a clean stop.
 fn lives(seed: u64) {
     let mut run = Run::new(seed);
@@ -102,15 +134,7 @@ fn lives(seed: u64) {
         let fault = [Fault::Crash, Fault::Crash, Fault::Error(std::io::ErrorKind::Other)];
         let fault = fault[run.random.below(3)];
         run.disk.fail_at(run.random.below(60), fault);
-        let before = run.disk.operations();
-        let lived = run.live();
-        assert!(
-            lived.is_ok() || run.disk.operations() > before,
-            "seed {seed}: {lived:?} without an operation"
-        );
-        if let Err(LogError::Damaged(damage)) = lived {
-            panic!("seed {seed}: {damage}");
-        }
+        run.may_fail(&format!("seed {seed}"));
         let random = &mut run.random;
         run.disk = match random.below(4) {
             0 => run.disk.after_kill(),

@@ -9,13 +9,10 @@ mod invent;
 mod live;
 mod mishaps;
 mod model;
-<<<<<<< HEAD
 mod readers;
 mod reading;
-mod salvaging;
-=======
 mod reopen;
->>>>>>> logsab
+mod salvaging;
 mod story;
 mod together;
 mod told;

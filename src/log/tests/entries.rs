@@ -176,7 +176,7 @@ fn errors_name_the_byte() {
     assert_eq!(body(&completed, 6, 1).offset(), 22, "a reserved byte");
     assert_eq!(body(&completed, 0, 15).offset(), 39, "the length leaves a byte in the padding");
     let dead = Entry::Dead { id: ID, attempts: 1, cause: CauseCode::NoRoute, reason: "\u{e9}" };
-    assert_eq!(body(&dead, 26, 9).offset(), 42, "a cause");
+    assert_eq!(body(&dead, 26, 10).offset(), 42, "a cause");
     assert_eq!(body(&dead, 29, b'x').offset(), 44, "no text");
     let error = body(&Entry::Hop { envelope: reference() }, 8 + 4, 9);
     assert!(matches!(error, EntryError::Envelope { offset: 24, .. }), "{error}");

@@ -129,11 +129,11 @@ pub fn is_unfinished(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).is_some_and(|name| number(name).is_some())
 }
 
-/// The number in a segment's name; `None` for other files.
+/// The number in a segment's name; `None` for other files, and for a number that no other follows.
 pub fn number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(ENDING)?;
     let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|&number| is_number && number > 0)
+    digits.parse().ok().filter(|number| is_number && (1..u64::MAX).contains(number))
 }
 
 /// The longest record that fits into a segment of this size.

@@ -86,7 +86,7 @@ fn p48_an_empty_body_is_a_body() {
 
 #[test]
 fn b8_names_sort_like_numbers() {
-    for number in [1, 9, 10, 99, 100, 9_999, 10_000, u64::MAX] {
+    for number in [1, 9, 10, 99, 100, 9_999, 10_000, u64::MAX - 1] {
         assert_eq!(segment::number(&segment::name(number)), Some(number));
         assert!(segment::name(number) > segment::name(number - 1));
     }
@@ -96,6 +96,7 @@ fn b8_names_sort_like_numbers() {
         "+0000000000000000001.segment",
         "00000000000000000001.segment.tmp",
         "0000000000000000000x.segment",
+        "18446744073709551615.segment",
         "99999999999999999999.segment",
     ] {
         assert_eq!(segment::number(name), None, "{name}");

@@ -180,6 +180,35 @@ fn an_accept_whose_settlement_may_lie_in_the_hole_becomes_an_uncertain_letter() 
 }
 
 #[test]
+fn an_attempt_behind_a_hole_does_not_say_where() {
+    let mut live = Live::new(1);
+    let id = EnvelopeId::from_u128(901);
+    live.entries(&accept(901, "price")).unwrap();
+    let hop = crate::envelope::codec::Parts {
+        current: Some("ship"),
+        hops: 1,
+        ..crate::envelope::codec::Parts::new(id)
+    };
+    let mut bodies = [Vec::new(), Vec::new(), Vec::new()];
+    Entry::Hop { envelope: hop }.encode(&mut bodies[0]).unwrap();
+    Entry::Attempt { id, attempts: 1, due_ms: 0 }.encode(&mut bodies[1]).unwrap();
+    let end = usize::try_from(live.tail.position()).unwrap();
+    live.entries(&bodies[0]).unwrap();
+    live.entries(&bodies[1]).unwrap();
+    live.tail.flush().unwrap();
+    live.disk.tamper(&names(&live.disk)[0], |bytes| bytes[end + 50] ^= 1);
+    let (report, state, _) = salvaged(&live.disk).unwrap();
+    assert_eq!((report.uncertain, state.open(id)), (vec![id], None), "it was to be shipped");
+    // Another hop says it.
+    let hop = crate::envelope::codec::Parts { current: Some("bill"), hops: 2, ..hop };
+    Entry::Hop { envelope: hop }.encode(&mut bodies[2]).unwrap();
+    live.entries(&bodies[2]).unwrap();
+    let (report, state, _) = salvaged(&live.disk).unwrap();
+    assert!(report.uncertain.is_empty());
+    assert_eq!(state.open(id).map(|open| (&*open.held.stage, open.held.hops)), Some(("bill", 2)));
+}
+
+#[test]
 fn a_log_without_entries_is_copied_record_by_record() {
     let bodies: Vec<Vec<u8>> = (1..10).map(|number| vec![number; 1_200]).collect();
     let disk = log_with(&bodies, 4_096);

@@ -16,7 +16,7 @@ pub use crate::envelope::envelope::{Cause, Settled};
 pub use crate::log::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 pub use crate::log::region::{Region, RegionWriter};
 pub use crate::stage::Stage;
-pub use crate::stage::engine::{Engine, Scratch, StageMap, Step};
+pub use crate::stage::engine::{Engine, Fate, Scratch, StageMap, Unwritten};
 pub use crate::sync::Ring;
 pub use crate::worker::shared::Shared;
 pub use crate::worker::step::{Rest, Step, Worker};

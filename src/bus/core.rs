@@ -20,7 +20,7 @@ use crate::envelope::{Envelope, EnvelopeId, Route};
 use crate::metrics::counter::{Counter, Striped, Tally};
 use crate::metrics::{Conservation, Lint, StageSnapshot};
 use crate::stage::Stage;
-use crate::stage::engine::{Engine, Scratch, StageMap, Step};
+use crate::stage::engine::{Engine, Fate, Scratch, StageMap, Unwritten};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
 use crate::stage::queue::Block;
@@ -564,14 +564,17 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         self.panics.add(1);
     }
 
-    fn record(&self, envelope: &mut Envelope<P>, step: Step, emits: &mut Vec<Envelope<P>>) -> bool {
+    fn record(
+        &self,
+        envelope: &mut Envelope<P>,
+        step: Fate,
+        emits: &mut Vec<Envelope<P>>,
+    ) -> Result<(), Unwritten> {
         self.record_step(envelope, step, emits)
     }
 
-    fn record_emit(&self, emit: &mut Envelope<P>, level: Level) -> bool {
-        self.journal.as_ref().is_some_and(|journal| {
-            journal.accept(&self.registry, self.clock(), emit, level).is_ok()
-        })
+    fn record_emit(&self, emit: &mut Envelope<P>, level: Level) -> Result<(), Unwritten> {
+        self.record_one(emit, level)
     }
 
     fn recall(&self, id: EnvelopeId) -> Option<Envelope<P>> {

@@ -8,7 +8,8 @@ use super::Bus;
 use super::core::{Core, machine_seed};
 use super::error::{BusError, PublishError};
 use super::handle::Handle;
-use super::journal::{DurableSettings, Journal, Missing, NotTaken, Recovery};
+use super::journal::{DurableSettings, Journal, Missing, NotTaken, Recovery, Unread};
+use super::lifecycle::Leftover;
 use super::publish::Wait;
 use super::settings::BusSettings;
 use crate::coord::ticket::Desk;
@@ -16,8 +17,9 @@ use crate::envelope::{Cause, Envelope, EnvelopeId, Payload, Settled};
 use crate::log::{LogError, Receipt};
 use crate::metrics::counter::Tally;
 use crate::stage::Stage;
-use crate::stage::engine::{Engine as _, Step};
+use crate::stage::engine::{Engine as _, Fate, Unwritten};
 use crate::stage::enter::Refusal;
+use crate::stage::settings::Level;
 use crate::sync::{lock, next_bus_number};
 use crate::worker::Pool;
 
@@ -99,7 +101,7 @@ impl<P: Send + 'static> Bus<P> {
         let core = &self.core;
         let mut recovery = Recovery::default();
         let Some(journal) = &core.journal else { return Ok(recovery) };
-        let _changing = lock(&core.changing);
+        let changing = lock(&core.changing);
         recovery.dead_letters = journal.letters();
         if journal.is_replayed() {
             return Ok(recovery);
@@ -127,13 +129,29 @@ impl<P: Send + 'static> Bus<P> {
             }
         }
         recovery.dead_letters += recovery.dead;
-        for (stage, ids) in found {
+        // All of them first: what one hands on queues behind the backlog of the next.
+        for (stage, ids) in &found {
             recovery.taken_up += ids.len();
             core.recovered.add(ids.len() as u64);
-            stage.set_backlog(&**core, ids);
+            stage.set_backlog(ids.iter().copied());
         }
         journal.set_replayed();
+        drop(changing);
+        // Payloads are decoded by foreign code, which runs under no lock.
+        for (stage, _) in found {
+            stage.begin_backlog(&**core);
+        }
         Ok(recovery)
+    }
+}
+
+impl<P: Send + 'static> Handle<P> {
+    /// Removes all dead letters of the log for good; how many they were. Those in memory stay.
+    ///
+    /// # Errors
+    /// [`BusError::Log`] when that cannot be written.
+    pub fn purge_log(&self) -> Result<usize, BusError> {
+        Ok(self.core.journal.as_ref().map_or(Ok(0), |journal| journal.purge())?)
     }
 }
 
@@ -173,7 +191,7 @@ impl<P: Send + 'static> Core<P> {
             return Err((Refusal::NotRecovered, envelope));
         }
         if journal.is_full_of_letters() {
-            return Err((Refusal::Full, envelope));
+            return Err((Refusal::TooManyDeadLetters, envelope));
         }
         let level = stage.settings().level;
         match journal.accept(&self.registry, self.clock(), &mut envelope, level) {
@@ -191,20 +209,57 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn record_step(
         &self,
         envelope: &mut Envelope<P>,
-        step: Step,
+        step: Fate,
         emits: &mut Vec<Envelope<P>>,
-    ) -> bool {
-        let Some(journal) = &self.journal else { return false };
-        match journal.record(&self.registry, self.clock(), envelope, step, emits) {
-            Ok(known) => {
-                let desk = Desk::outside(&**self.scheduler());
-                for emit in known {
-                    self.settle(&desk, emit, Settled::Dropped);
-                }
-                true
-            }
-            Err(_) => false,
+    ) -> Result<(), Unwritten> {
+        let Some(journal) = &self.journal else { return Err(Unwritten::Failed) };
+        let levels: Vec<Level> = emits.iter().map(|emit| self.level_of_emit(emit)).collect();
+        let known = journal.record(&self.registry, self.clock(), envelope, step, emits, &levels)?;
+        let desk = Desk::outside(&**self.scheduler());
+        for emit in known {
+            self.settle(&desk, emit, Settled::Dropped);
         }
+        Ok(())
+    }
+
+    /// The level of the stage that an emit of a durable envelope enters; at least once where that
+    /// is in memory, as the emit is part of the settlement.
+    fn level_of_emit(&self, emit: &Envelope<P>) -> Level {
+        let map = self.stages();
+        let stage = emit.current().and_then(|route| map.get(route));
+        match stage.map(|stage| stage.settings().level) {
+            Some(Level::ExactlyOnce) => Level::ExactlyOnce,
+            Some(Level::AtLeastOnce | Level::AtMostOnce) | None => Level::AtLeastOnce,
+        }
+    }
+
+    /// Takes in an emit of an envelope in memory.
+    pub(crate) fn record_one(&self, emit: &mut Envelope<P>, level: Level) -> Result<(), Unwritten> {
+        let Some(journal) = &self.journal else { return Err(Unwritten::Failed) };
+        journal.accept(&self.registry, self.clock(), emit, level).map(drop).map_err(Unwritten::from)
+    }
+
+    /// Takes in a dead letter that is re-driven into a durable stage; hands it back if the log does
+    /// not take it.
+    pub(crate) fn redrive_durable(
+        &self,
+        stage: &Arc<Stage<P>>,
+        mut envelope: Envelope<P>,
+    ) -> Result<(), (Refusal, Envelope<P>)> {
+        let taken = stage.takes_publish().and_then(|()| {
+            let level = stage.settings().level;
+            match (&self.journal, self.record_one(&mut envelope, level)) {
+                (Some(journal), _) if !journal.is_replayed() => Err(Refusal::NotRecovered),
+                (_, Ok(())) => Ok(()),
+                (_, Err(_)) => Err(Refusal::LogFailed),
+            }
+        });
+        if let Err(refusal) = taken {
+            return Err((refusal, envelope));
+        }
+        self.redriven().add(1);
+        stage.enter_without_source(self, envelope);
+        Ok(())
     }
 
     /// The end of a durable envelope: told and counted when it is safe.
@@ -236,7 +291,10 @@ impl<P: Send + 'static> Core<P> {
         if end == Settled::Undelivered || journal.is_safe(sequence) {
             self.tell_end(envelope, &end);
         } else {
-            journal.tell_when_safe(sequence, envelope, end);
+            let waits = journal.tell_when_safe(sequence, envelope, end);
+            if let Err((envelope, end)) = waits {
+                self.tell_end(envelope, &end);
+            }
         }
     }
 
@@ -257,7 +315,12 @@ impl<P: Send + 'static> Core<P> {
                 self.recovered.subtract(1);
                 None
             }
-            Err(words) => {
+            Err(Unread::Log) => {
+                // It stays in the log, for another time.
+                self.count_end(&Settled::Undelivered);
+                None
+            }
+            Err(Unread::Payload(words)) => {
                 let end = match journal.bury(id, &Cause::HandlerFailed(words)) {
                     Ok(()) => Settled::Dead(Cause::NotLogged),
                     Err(_) => Settled::Undelivered,
@@ -275,10 +338,25 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
-    /// Closes the log, once nothing moves any more.
-    pub(crate) fn end_journal(&self) {
-        if let Some(journal) = &self.journal {
-            journal.end(self);
+    /// Closes the log, once nothing moves any more; what is left in it.
+    pub(crate) fn end_journal(&self) -> Vec<Leftover> {
+        let Some(journal) = &self.journal else { return Vec::new() };
+        journal.end(self);
+        let left = journal.count_open().into_iter();
+        let name = |(stage, envelopes): (Arc<str>, u64)| Leftover::InLog {
+            stage: stage.to_string(),
+            envelopes,
+        };
+        left.map(name).collect()
+    }
+}
+
+impl From<NotTaken> for Unwritten {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::InFlight | NotTaken::Duplicate => Self::Known,
+            NotTaken::NoWireForm | NotTaken::Log(LogError::TooLarge { .. }) => Self::Impossible,
+            NotTaken::Log(_) => Self::Failed,
         }
     }
 }

@@ -119,6 +119,9 @@ pub enum Refused {
     /// next: publish it again then, with the same id.
     #[error("the log failed, and has to be opened again")]
     LogFailed,
+    /// The log has as many dead letters as it may keep.
+    #[error("the log keeps no more dead letters; purge them with `purge_log`")]
+    TooManyDeadLetters,
 }
 
 impl Refused {

@@ -31,13 +31,14 @@ use crate::log::frame::Kind;
 use crate::log::segment;
 use crate::log::state::State;
 use crate::log::{Log, LogError, Receipt, Recovered};
-use crate::stage::engine::Step;
+use crate::stage::engine::Fate;
 use crate::stage::settings::Level;
-use crate::sync::{AtomicBool, JoinHandle, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, JoinHandle, Mutex, MutexGuard, Ordering, lock};
 
 use self::end::Ends;
 use self::wire::Wire;
 
+pub(crate) use self::recall::Unread;
 pub use self::recall::{Missing, Recovery};
 pub use self::settings::DurableSettings;
 
@@ -69,7 +70,9 @@ pub(crate) struct Journal<P> {
     keeper: Mutex<Option<JoinHandle>>,
     /// Whether what the log held is in the stages.
     is_replayed: AtomicBool,
-    /// The segment in which the last checkpoint begins, and its number.
+    /// The last record that was there when the log was opened.
+    opened_at: u64,
+    /// The segment in which the last checkpoint stands, or the first one, and its number.
     checkpoint: Mutex<(u64, u64)>,
     settings: DurableSettings,
 }
@@ -97,13 +100,15 @@ impl<P: Send + 'static> Journal<P> {
         P: Payload,
     {
         let state = recovered.as_ref().map_or_else(|| Ok(State::default()), Recovered::state)?;
-        let number = recovered.and_then(|recovered| recovered.checkpoint).map(|it| it.end.number);
+        let last = recovered.and_then(|recovered| recovered.checkpoint).map(|last| last.end);
+        let checkpoint = last.map_or((1, 0), |end| (end.lowest, end.number));
         let journal = Self {
             wire: Wire::new(),
             ends: Ends::new(),
             keeper: Mutex::new(None),
             is_replayed: AtomicBool::new(state.open_len() == 0),
-            checkpoint: Mutex::new((log.segment(), number.unwrap_or(0))),
+            opened_at: state.sequence(),
+            checkpoint: Mutex::new(checkpoint),
             settings: settings.clone(),
             state: Mutex::new(state),
             log,
@@ -115,24 +120,29 @@ impl<P: Send + 'static> Journal<P> {
     /// Says how many ids are remembered from here on, if that is new.
     fn set_window(&self) -> Result<(), LogError> {
         let count = self.settings.remembered_ids;
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         if state.settled().window() == count {
             return Ok(());
         }
         let mut body = Vec::new();
         Entry::Window { count }.encode(&mut body).expect("it is a number");
-        self.append(&mut state, &body).map(drop)
+        self.append(state, &body).map(drop)
     }
 
-    /// Appends a record and folds it (J1); returns its sequence.
-    fn append(&self, state: &mut State, body: &[u8]) -> Result<u64, LogError> {
-        self.log.append_if(Kind::Entries, body, &mut |sequence, location| {
+    /// Appends a record and folds it (J1), gives the lock back, and returns the record's sequence.
+    fn append(&self, mut guard: MutexGuard<'_, State>, body: &[u8]) -> Result<u64, LogError> {
+        let state = &mut *guard;
+        let appended = self.log.append_if(Kind::Entries, body, &mut |sequence, location| {
             fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
                 name: segment::name(location.segment),
                 offset: location.offset,
                 source,
             })
-        })
+        });
+        drop(guard);
+        // Wakers are foreign code.
+        self.log.wake();
+        appended
     }
 
     /// Takes an envelope in: after this the log has it, and its id is in flight.
@@ -153,7 +163,7 @@ impl<P: Send + 'static> Journal<P> {
             return Err(NotTaken::NoWireForm);
         }
         let id = envelope.id();
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         if state.open(id).is_some() {
             return Err(NotTaken::InFlight);
         }
@@ -166,8 +176,7 @@ impl<P: Send + 'static> Journal<P> {
                 Err(error) => Err(NotTaken::Log(error)),
             };
         }
-        let sequence = self.append(&mut state, &body).map_err(NotTaken::Log)?;
-        drop(state);
+        let sequence = self.append(state, &body).map_err(NotTaken::Log)?;
         envelope.extras_mut().durable = Some(Durable {
             exactly_once: level == DurableLevel::ExactlyOnce,
             body_version: 0,
@@ -187,24 +196,25 @@ impl<P: Send + 'static> Journal<P> {
         registry: &Mutex<Registry>,
         clock: &dyn Clock,
         envelope: &mut Envelope<P>,
-        step: Step,
+        step: Fate,
         emits: &mut Vec<Envelope<P>>,
+        levels: &[Level],
     ) -> Result<Vec<Envelope<P>>, NotTaken> {
         let Some(durable) = envelope.durable() else { return Ok(Vec::new()) };
         let version = durable.body_version + u32::from(durable.is_changed);
         let mut body = Vec::new();
-        let level = level_of(durable);
         match step {
-            Step::Hop => self.wire.hop(registry, clock, envelope, version, &mut body)?,
-            Step::Completed => put(&Entry::Completed { id: envelope.id() }, &mut body),
-            Step::Attempt { pause } => {
+            Fate::Hop => self.wire.hop(registry, clock, envelope, version, &mut body)?,
+            Fate::Completed => put(&Entry::Completed { id: envelope.id() }, &mut body),
+            Fate::Attempt { pause } => {
                 let due_ms = if pause == 0 { 0 } else { clock.wall_ms() + pause / 1_000_000 };
                 let (id, attempts) = (envelope.id(), envelope.attempts());
                 put(&Entry::Attempt { id, attempts, due_ms }, &mut body);
             }
         }
-        let accepts = self.wire.accepts(registry, clock, emits, level)?;
-        let mut state = lock(&self.state);
+        let levels: Vec<_> = levels.iter().map(|&level| durable_level(level)).collect();
+        let accepts = self.wire.accepts(registry, clock, emits, &levels)?;
+        let state = lock(&self.state);
         let mut seen = HashSet::new();
         let is_known: Vec<bool> =
             emits.iter().map(|emit| state.knows(emit.id()) || !seen.insert(emit.id())).collect();
@@ -213,20 +223,21 @@ impl<P: Send + 'static> Journal<P> {
                 body.extend_from_slice(accept);
             }
         }
-        let sequence = self.append(&mut state, &body).map_err(NotTaken::Log)?;
-        drop(state);
-        let is_hop = step == Step::Hop;
+        let sequence = self.append(state, &body).map_err(NotTaken::Log)?;
+        let is_hop = step == Fate::Hop;
         note(envelope, sequence, is_hop.then_some(version));
-        let mut known = Vec::new();
-        for (place, is_known) in is_known.iter().enumerate().rev() {
-            if *is_known {
-                known.push(emits.remove(place));
-            }
-        }
-        for emit in emits {
+        for (emit, level) in emits.iter_mut().zip(levels) {
             let exactly_once = level == DurableLevel::ExactlyOnce;
             let durable = Durable { exactly_once, body_version: 0, is_changed: false, sequence };
             emit.extras_mut().durable = Some(durable);
+        }
+        let mut known = Vec::new();
+        for (place, is_known) in is_known.iter().enumerate().rev() {
+            if *is_known {
+                let mut emit = emits.remove(place);
+                emit.extras_mut().durable = None;
+                known.push(emit);
+            }
         }
         Ok(known)
     }
@@ -242,14 +253,13 @@ impl<P: Send + 'static> Journal<P> {
     ) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
         let id = envelope.id();
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         // Those of the stage before, where it was given up on its way.
         let before = state.open(id).map_or(0, |open| open.held.attempts);
         let attempts = envelope.attempts().max(before);
         let mut body = Vec::new();
         put(&Entry::Dead { id, attempts, cause, reason }, &mut body);
-        let sequence = self.append(&mut state, &body)?;
-        drop(state);
+        let sequence = self.append(state, &body)?;
         note(envelope, sequence, None);
         Ok(())
     }
@@ -260,11 +270,33 @@ impl<P: Send + 'static> Journal<P> {
     /// When it could not be written.
     pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         let Some(open) = state.open(id) else { return Ok(()) };
         let mut body = Vec::new();
         put(&Entry::Dead { id, attempts: open.held.attempts, cause, reason }, &mut body);
-        self.append(&mut state, &body).map(drop)
+        self.append(state, &body).map(drop)
+    }
+
+    /// Removes all dead letters of the log; how many they were.
+    ///
+    /// # Errors
+    /// When that could not be written.
+    pub(crate) fn purge(&self) -> Result<usize, LogError> {
+        let letters = self.with_state(|state| {
+            state.letters().map(|(number, letter)| (number, letter.id)).collect::<Vec<_>>()
+        });
+        let mut purged = 0;
+        for (letter, id) in letters {
+            let state = lock(&self.state);
+            if state.letter(letter).is_none() {
+                continue;
+            }
+            let mut body = Vec::new();
+            put(&Entry::Purged { letter, id }, &mut body);
+            self.append(state, &body)?;
+            purged += 1;
+        }
+        Ok(purged)
     }
 
     /// Writes down that the deadline of an envelope passed.
@@ -274,7 +306,7 @@ impl<P: Send + 'static> Journal<P> {
     pub(crate) fn record_expired(&self, envelope: &mut Envelope<P>) -> Result<(), LogError> {
         let mut body = Vec::new();
         put(&Entry::Expired { id: envelope.id() }, &mut body);
-        let sequence = self.append(&mut lock(&self.state), &body)?;
+        let sequence = self.append(lock(&self.state), &body)?;
         note(envelope, sequence, None);
         Ok(())
     }
@@ -327,10 +359,6 @@ fn durable_level(level: Level) -> DurableLevel {
         Level::ExactlyOnce => DurableLevel::ExactlyOnce,
         Level::AtLeastOnce | Level::AtMostOnce => DurableLevel::AtLeastOnce,
     }
-}
-
-fn level_of(durable: Durable) -> DurableLevel {
-    if durable.exactly_once { DurableLevel::ExactlyOnce } else { DurableLevel::AtLeastOnce }
 }
 
 impl<P> std::fmt::Debug for Journal<P> {

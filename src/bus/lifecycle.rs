@@ -20,6 +20,7 @@ use crate::envelope::{EnvelopeId, Settled};
 use crate::metrics::Conservation;
 use crate::stage::Stage;
 use crate::stage::engine::{Engine as _, StageMap};
+use crate::stage::settings::Level;
 use crate::sync::{MutexGuard, lock};
 
 /// How often a shutdown looks at the books.
@@ -38,6 +39,14 @@ pub enum Leftover {
     },
     /// Envelopes in handler calls that have not returned, in flight until they do.
     Running {
+        /// The stage.
+        stage: String,
+        /// How many.
+        envelopes: u64,
+    },
+    /// Envelopes that the log keeps, to be taken up when it is opened next. Those that waited here
+    /// are named apart as well.
+    InLog {
         /// The stage.
         stage: String,
         /// How many.
@@ -213,7 +222,7 @@ impl<P: Send + 'static> Bus<P> {
         // Callbacks and destructors are foreign code, which runs under no lock.
         core.forget_scratches();
         let mut leftovers = core.hand_back(&stages);
-        core.end_journal();
+        leftovers.extend(core.end_journal());
         leftovers.extend(core.take_late());
         leftovers.extend(core.running(&stages));
         for stage in stages.0.iter().flatten() {
@@ -329,7 +338,12 @@ impl<P: Send + 'static> Core<P> {
         letter.envelope.redirect(stage.route());
         self.stamp_time(&mut letter.envelope, stage.settings().expiry);
         let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
-        let Err((_, mut envelope)) = stage.try_enter(self, self.redriven(), envelope) else {
+        let entered = if stage.settings().level == Level::AtMostOnce {
+            stage.try_enter(self, self.redriven(), envelope)
+        } else {
+            self.redrive_durable(&stage, envelope)
+        };
+        let Err((_, mut envelope)) = entered else {
             return Ok(());
         };
         envelope.set_attempts(attempts);

@@ -64,6 +64,7 @@ impl From<Refusal> for Refused {
             Refusal::NoWireForm => Self::NoWireForm,
             Refusal::LogFull => Self::LogFull,
             Refusal::LogFailed => Self::LogFailed,
+            Refusal::TooManyDeadLetters => Self::TooManyDeadLetters,
         }
     }
 }

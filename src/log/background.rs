@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::error::LogError;
 use super::prepare::Preparer;
 use super::writer::Writer;
-use crate::sync::{AtomicU64, Condvar, JoinHandle, Mutex, Ordering, lock, spawn_thread, wait_on};
+use crate::sync::{
+    AtomicBool, AtomicU64, Condvar, JoinHandle, Mutex, Ordering, lock, spawn_thread, wait_on,
+};
 
 /// No flush is due.
 const NEVER: u64 = u64::MAX;
@@ -31,6 +33,8 @@ pub(crate) struct Background {
     flush_at: AtomicU64,
     orders: Mutex<Orders>,
     news: Condvar,
+    /// Whether the last try to make a segment found no room: a hint.
+    short_of_room: AtomicBool,
     threads: Mutex<Vec<JoinHandle>>,
 }
 
@@ -41,6 +45,7 @@ impl Background {
             flush_at: AtomicU64::new(NEVER),
             orders: Mutex::default(),
             news: Condvar::new(),
+            short_of_room: AtomicBool::new(false),
             threads: Mutex::new(Vec::new()),
         }
     }
@@ -126,13 +131,20 @@ impl Background {
 
     fn make(&self, writer: &Writer, segment: u64) {
         match self.preparer.ensure(segment) {
-            // Without room now, whoever needs the segment tries again and is told.
-            Ok(()) | Err(LogError::NoRoom { .. }) => {}
+            Ok(()) => self.short_of_room.store(false, Ordering::Relaxed),
+            // Whoever needs the segment tries again and is told.
+            Err(LogError::NoRoom { .. }) => self.short_of_room.store(true, Ordering::Relaxed),
             Err(error) => {
                 drop(writer.poison.set("make a segment", error));
                 writer.flush.wake(writer, true);
             }
         }
+    }
+
+    /// Whether the last try to make a segment found no room.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        // ORDERING: Relaxed: a hint; who reads an old value looks again.
+        self.short_of_room.load(Ordering::Relaxed)
     }
 
     /// Does the work of the thread that makes segments, where there is none.

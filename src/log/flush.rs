@@ -2,6 +2,7 @@
 //!
 //! The steps L1-L4 and F1-F3 stand in `README.md` under *Flushing together*.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -212,7 +213,8 @@ impl Flush {
         }
         drop(waiters);
         for waiter in woken {
-            waiter.wake();
+            // A task's waker is foreign code: its panic is not ours.
+            drop(catch_unwind(AssertUnwindSafe(|| waiter.wake())));
         }
         writer.followers.wake(writer);
     }

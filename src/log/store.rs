@@ -106,6 +106,16 @@ impl Log {
         self.writer.append_if(kind, body, admit)
     }
 
+    /// Wakes those whom [`append_if`](Self::append_if) left; under no lock.
+    pub(crate) fn wake(&self) {
+        self.writer.wake();
+    }
+
+    /// Whether the next segment could not be made ahead, for want of room.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        self.writer.background.is_short_of_room()
+    }
+
     /// The receipt of a record that was appended.
     pub(crate) fn receipt(&self, sequence: u64) -> Receipt {
         Receipt::new(Arc::clone(&self.writer), self.sync, Appended::Written(sequence))
@@ -197,6 +207,8 @@ impl Log {
     /// When the log is or becomes poisoned.
     pub(crate) fn end(&self) -> Result<(), LogError> {
         let ended = self.mark();
+        // What comes now is refused, and not left in the buffer.
+        self.writer.poison.close();
         self.stop();
         ended
     }

@@ -20,7 +20,8 @@ use super::settings::Sync;
 use super::tail::Tail;
 use crate::clock::Clock;
 use crate::sync::{
-    AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Ring, fence, lock, try_lock, yield_now,
+    AtomicBool, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, Ring, fence, lock, try_lock,
+    yield_now,
 };
 
 /// Records that can wait for the one that writes.
@@ -127,6 +128,8 @@ pub(crate) struct Writer {
     is_lazy: bool,
     /// Nanoseconds within which a flush has to begin after a write, if it has to.
     within: Option<u64>,
+    /// Whether somebody is still to be woken for a record that was added under a lock.
+    owes_wake: AtomicBool,
     /// Bytes of the bodies in the queue.
     queued_bytes: AtomicUsize,
     body_bytes_max: usize,
@@ -152,6 +155,7 @@ impl Writer {
             shows_written: sync == Sync::Os,
             is_lazy: sync == Sync::Each,
             within,
+            owes_wake: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
             body_bytes_max: tail.body_bytes_max(),
             tail: Mutex::new(tail),
@@ -185,7 +189,7 @@ impl Writer {
         }
         self.poison.check()?;
         if let Some(tail) = try_lock(&self.tail) {
-            let own = Own { kind, body, admit: &mut |_, _| Ok(()) };
+            let own = Own { kind, body, admit: &mut |_, _| Ok(()), wakes: true };
             let written = self.write(tail, Some(own), !self.is_lazy);
             self.take_along();
             return written.map(Appended::Written);
@@ -204,7 +208,8 @@ impl Writer {
     }
 
     /// Adds a record once the permit is free, if `admit` says so: it is told the record's sequence
-    /// and where it will stand, while nobody else can add one.
+    /// and where it will stand, while nobody else can add one. Nobody is woken: the caller may hold
+    /// a lock, and calls [`wake`](Self::wake) without it.
     ///
     /// # Errors
     /// As [`append`](Self::append), or what `admit` says; then nothing was added.
@@ -214,10 +219,17 @@ impl Writer {
         body: &[u8],
         admit: &mut dyn FnMut(u64, Location) -> Result<(), LogError>,
     ) -> Result<u64, LogError> {
-        let own = Own { kind, body, admit };
-        let written = self.write(lock(&self.tail), Some(own), !self.is_lazy);
+        let own = Own { kind, body, admit, wakes: false };
+        self.write(lock(&self.tail), Some(own), !self.is_lazy)
+    }
+
+    /// Wakes whom [`append_if`](Self::append_if) left, and takes in what was queued meanwhile.
+    pub(crate) fn wake(&self) {
         self.take_along();
-        written
+        // ORDERING: Relaxed: set and taken by the same thread, or by one more wake-up than needed.
+        if self.owes_wake.swap(false, Ordering::Relaxed) {
+            self.flush.wake(self, false);
+        }
     }
 
     /// Pushes a record into the queue, if there is a place, and room for its bytes.
@@ -270,6 +282,7 @@ impl Writer {
         now: bool,
     ) -> Result<u64, LogError> {
         self.poison.check()?;
+        let wakes = own.as_ref().is_none_or(|own| own.wakes);
         let mut places = Vec::new();
         let result = self.fill(&mut tail, own, &mut places, now);
         if tail.segment() != self.active.load().segment {
@@ -297,7 +310,10 @@ impl Writer {
                 place.0.store(sequence, Ordering::Release);
             }
         }
-        if has_places || has_flushed || !is_written {
+        if !wakes {
+            // ORDERING: Relaxed, as in `wake`.
+            self.owes_wake.store(true, Ordering::Relaxed);
+        } else if has_places || has_flushed || !is_written {
             self.flush.wake(self, false);
         } else if self.shows_written {
             self.followers.wake(self);
@@ -329,7 +345,7 @@ impl Writer {
                 Err(poison) => return Err(poison),
             }
         }
-        let add = |Own { kind, body, admit }: Own<'_>| {
+        let add = |Own { kind, body, admit, .. }: Own<'_>| {
             let (sequence, location) = Stop::sort(tail.prepare(body.len()))?;
             admit(sequence, location).map_err(Stop::Refused)?;
             Stop::sort(tail.push(kind, body, now))
@@ -350,6 +366,8 @@ struct Own<'a> {
     kind: Kind,
     body: &'a [u8],
     admit: &'a mut dyn FnMut(u64, Location) -> Result<(), LogError>,
+    /// Whether those who wait may be woken at once: their wakers are foreign code.
+    wakes: bool,
 }
 
 /// Why a record was not written.

@@ -18,16 +18,17 @@ use crate::envelope::{Envelope, EnvelopeId};
 use crate::sync::{MutexGuard, lock};
 
 impl<P: Send + 'static> Stage<P> {
-    /// Gives the stage what the log holds for it, the oldest first.
-    pub(crate) fn set_backlog(
-        self: &Arc<Self>,
-        engine: &dyn Engine<P>,
-        ids: impl IntoIterator<Item = EnvelopeId>,
-    ) {
+    /// Gives the stage what the log holds for it, the oldest first; it is taken in by
+    /// [`begin_backlog`](Self::begin_backlog).
+    pub(crate) fn set_backlog(&self, ids: impl IntoIterator<Item = EnvelopeId>) {
         let mut room = lock(&self.room);
         room.backlog.extend(ids);
         self.attendance.set(HOPS_WAIT);
-        self.refill(engine, room);
+    }
+
+    /// Takes in as much of the backlog as there is room for.
+    pub(crate) fn begin_backlog(self: &Arc<Self>, engine: &dyn Engine<P>) {
+        self.refill(engine, lock(&self.room));
         if self.attendance.has(CLOSED) {
             // Whoever closed it may have looked before it was there.
             self.settle_closed(engine);

@@ -1,14 +1,14 @@
 //! Settlement of an envelope that the log has: what an attempt led to is one record, which is
 //! written before anything moves and before the stage's permit is given up.
 //!
-//! Where the record cannot be written the envelope is left: the log has it as it was before the
+//! Where the log takes no record the envelope is left: the log has it as it was before the
 //! attempt, and it is handled again when the log is opened next.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Stage;
-use super::engine::{Step, collect};
+use super::engine::{Fate, Unwritten, collect};
 use super::hop::nanoseconds;
 use super::retry::pause;
 use super::settings::Retry;
@@ -47,12 +47,12 @@ impl<P: Send + 'static> Turn<'_, P> {
         if has_next {
             envelope.arrive();
         }
-        let step = if has_next { Step::Hop } else { Step::Completed };
-        if !self.engine.record(&mut envelope, step, &mut emits) {
+        let step = if has_next { Fate::Hop } else { Fate::Completed };
+        if let Err(unwritten) = self.engine.record(&mut envelope, step, &mut emits) {
             for emit in emits {
-                self.leave_in_log(emit);
+                self.engine.settle(self.desk, emit, Settled::Undelivered);
             }
-            self.leave_in_log(envelope);
+            self.not_written(stage, envelope, unwritten, Cause::NotLogged);
             return None;
         }
         for emit in emits {
@@ -87,9 +87,13 @@ impl<P: Send + 'static> Turn<'_, P> {
             _ => nanoseconds(Duration::ZERO),
         };
         let goes_on = matches!(verdict, Verdict::Retry | Verdict::Delay);
-        let step = Step::Attempt { pause };
-        if goes_on && !self.engine.record(&mut envelope, step, &mut Vec::new()) {
-            self.leave_in_log(envelope);
+        let step = Fate::Attempt { pause };
+        if goes_on && let Err(unwritten) = self.engine.record(&mut envelope, step, &mut Vec::new())
+        {
+            if matches!(verdict, Verdict::Retry) {
+                stage.meters.hot.left.add_as(stage.is_alone(), 1);
+            }
+            self.not_written(stage, envelope, unwritten, Cause::NotLogged);
             return None;
         }
         if matches!(verdict, Verdict::Retry) {
@@ -99,8 +103,19 @@ impl<P: Send + 'static> Turn<'_, P> {
         None
     }
 
-    /// Lets go of an envelope that the log keeps as it was.
-    pub(super) fn leave_in_log(&mut self, envelope: Envelope<P>) {
-        self.engine.settle(self.desk, envelope, Settled::Undelivered);
+    /// What was to be written was not: what can never be is given up, since no later try would
+    /// help; else the log keeps the envelope as it was.
+    pub(super) fn not_written(
+        &mut self,
+        stage: &Stage<P>,
+        envelope: Envelope<P>,
+        unwritten: Unwritten,
+        cause: Cause,
+    ) {
+        if unwritten == Unwritten::Failed {
+            return self.engine.settle(self.desk, envelope, Settled::Undelivered);
+        }
+        stage.meters.dead.add(1);
+        self.engine.bury(self.desk, envelope, cause, &stage.name);
     }
 }

@@ -31,7 +31,7 @@ impl<P> fmt::Debug for StageMap<P> {
 
 /// What an attempt of a durable envelope led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum Fate {
     /// It goes on to the stage that is current now.
     Hop,
     /// Its itinerary ended.
@@ -41,6 +41,17 @@ pub enum Step {
         /// The pause.
         pause: u64,
     },
+}
+
+/// Why something was not written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwritten {
+    /// The log took nothing now.
+    Failed,
+    /// It can never be written: no encoding, or too large for a record.
+    Impossible,
+    /// An envelope with this id is on its way, or is remembered.
+    Known,
 }
 
 /// The bus, as its stages see it.
@@ -80,19 +91,24 @@ pub trait Engine<P>: Send + Sync + 'static {
         Block::new()
     }
     /// Writes down what an attempt of a durable envelope led to, before anything moves, together
-    /// with the emits that came of it: those whose id is known already are taken out. False when it
-    /// could not be written: then the log has the envelope as it was.
+    /// with the emits that came of it: those whose id is known already are taken out.
+    ///
+    /// # Errors
+    /// When it was not written: then the log has the envelope as it was.
     fn record(
         &self,
         _envelope: &mut Envelope<P>,
-        _step: Step,
+        _step: Fate,
         _emits: &mut Vec<Envelope<P>>,
-    ) -> bool {
-        false
+    ) -> Result<(), Unwritten> {
+        Err(Unwritten::Failed)
     }
-    /// Writes down that an emit of an envelope in memory enters a durable stage; false as above.
-    fn record_emit(&self, _emit: &mut Envelope<P>, _level: Level) -> bool {
-        false
+    /// Writes down that an emit of an envelope in memory enters a durable stage.
+    ///
+    /// # Errors
+    /// When it was not written.
+    fn record_emit(&self, _emit: &mut Envelope<P>, _level: Level) -> Result<(), Unwritten> {
+        Err(Unwritten::Failed)
     }
     /// The envelope with this id as the log has it, for a stage with a backlog; `None` when it
     /// cannot be read, and was given up.

@@ -32,6 +32,7 @@ pub(crate) enum Refusal {
     NoWireForm,
     LogFull,
     LogFailed,
+    TooManyDeadLetters,
 }
 
 impl Refusal {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::context::{Batch, Change, Context};
-use super::engine::{Step, collect};
+use super::engine::{Fate, Unwritten, collect};
 use super::handler::{Batched, Each, Failure, guarded};
 use super::settings::{Level, Retry};
 use super::turn::Turn;
@@ -311,8 +311,17 @@ impl<P: Send + 'static> Turn<'_, P> {
         match next.and_then(|next| self.find(next)) {
             Some(target) => {
                 let level = target.settings.level;
-                if level != Level::AtMostOnce && !self.engine.record_emit(&mut emit, level) {
-                    return self.engine.bury(self.desk, emit, Cause::NotLogged, &target.name);
+                if level != Level::AtMostOnce {
+                    match self.engine.record_emit(&mut emit, level) {
+                        Ok(()) => {}
+                        Err(Unwritten::Known) => {
+                            return self.engine.settle(self.desk, emit, Settled::Dropped);
+                        }
+                        Err(_) => {
+                            let name = &target.name;
+                            return self.engine.bury(self.desk, emit, Cause::NotLogged, name);
+                        }
+                    }
                 }
                 let scratch = &mut *self.scratch;
                 collect(&mut scratch.out, &mut scratch.spare, &target, emit);
@@ -351,7 +360,7 @@ impl<P: Send + 'static> Turn<'_, P> {
             stage.meters.dead.add(1);
             return self.engine.bury(self.desk, envelope, cause, &stage.name);
         };
-        envelope.extras_mut().cause = Some(Box::new(cause));
+        envelope.extras_mut().cause = Some(Box::new(cause.clone()));
         envelope.set_attempts(0);
         envelope.set_hops(envelope.hops() + 1);
         let slip = envelope.slip_mut();
@@ -359,8 +368,10 @@ impl<P: Send + 'static> Turn<'_, P> {
         if slip.push(route).is_ok() {
             slip.ratchet();
         }
-        if envelope.is_durable() && !self.engine.record(&mut envelope, Step::Hop, &mut Vec::new()) {
-            return self.leave_in_log(envelope);
+        if envelope.is_durable()
+            && let Err(unwritten) = self.engine.record(&mut envelope, Fate::Hop, &mut Vec::new())
+        {
+            return self.not_written(stage, envelope, unwritten, cause);
         }
         let scratch = &mut *self.scratch;
         collect(&mut scratch.out, &mut scratch.spare, &target, envelope);

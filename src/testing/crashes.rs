@@ -64,7 +64,7 @@ fn open(
     let bus = Bus::with_journal(&pool, bus_settings, journal).expect("it starts");
     let batch = random.between(1, 4);
     let capacity = random.between(1, 4);
-    for (name, level) in [("a", level), ("b", Level::AtMostOnce), ("c", Level::AtMostOnce)] {
+    for (name, level) in [("a", level), ("b", Level::AtMostOnce), ("c", level)] {
         let settings = StageSettings {
             level,
             batch,

@@ -35,10 +35,16 @@ impl<P> Ends<P> {
         }
     }
 
-    /// Adds one.
-    pub(crate) fn push(&self, end: End<P>) {
-        lock(&self.waiting).ends.push_back(end);
+    /// Adds one; hands it back when nobody waits any more.
+    pub(crate) fn push(&self, end: End<P>) -> Result<(), End<P>> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.stop {
+            return Err(end);
+        }
+        waiting.ends.push_back(end);
+        drop(waiting);
         self.news.notify_all();
+        Ok(())
     }
 
     /// Takes out those that are safe when everything up to `durable` is; all of them without it.

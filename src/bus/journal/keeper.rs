@@ -39,8 +39,22 @@ impl<P: Send + 'static> Journal<P> {
     }
 
     /// Has an end told when it is safe.
-    pub(crate) fn tell_when_safe(&self, sequence: u64, envelope: Envelope<P>, end: Settled) {
-        self.ends.push(End { sequence, envelope, end });
+    ///
+    /// # Errors
+    /// With the end and what it is now, when the log was closed.
+    pub(crate) fn tell_when_safe(
+        &self,
+        sequence: u64,
+        envelope: Envelope<P>,
+        end: Settled,
+    ) -> Result<(), (Envelope<P>, Settled)> {
+        self.ends.push(End { sequence, envelope, end }).map_err(|end| self.judge(end))
+    }
+
+    /// What an end is when nothing more becomes safe.
+    fn judge(&self, end: End<P>) -> (Envelope<P>, Settled) {
+        let is_safe = self.is_safe(end.sequence);
+        (end.envelope, if is_safe { end.end } else { Settled::Undelivered })
     }
 
     /// Flushes for ends that wait and tells them; writes a checkpoint when it is time.
@@ -48,18 +62,21 @@ impl<P: Send + 'static> Journal<P> {
         if !self.ends.is_empty() {
             // A failure poisons the log; then nobody knows what is safe.
             let flushed = self.log.flush();
-            let safe = self.ends.take(flushed.as_ref().ok().copied());
+            let safe = self.ends.take(flushed.ok());
             if let Some(core) = core.upgrade() {
-                for End { envelope, end, .. } in safe {
-                    let told = if flushed.is_ok() { end } else { Settled::Undelivered };
-                    core.tell_end(envelope, &told);
+                for end in safe {
+                    let (envelope, end) = self.judge(end);
+                    core.tell_end(envelope, &end);
                 }
             }
         }
         let (begun, _) = *lock(&self.checkpoint);
-        if self.log.segment() >= begun + self.settings.checkpoint_segments {
+        let segment = self.log.segment();
+        // Once where the next segment found no room: half of this one is left for it.
+        let is_short = self.log.is_short_of_room() && segment > begun;
+        if is_short || segment >= begun + self.settings.checkpoint_segments {
             // Without room for it the log is as good as before, only longer.
-            let _ = self.write_checkpoint();
+            drop(self.write_checkpoint());
         }
     }
 
@@ -90,6 +107,7 @@ impl<P: Send + 'static> Journal<P> {
             .append_if(Kind::CheckpointEnd, &end.to_body(), &mut |_, _| Ok(()))
             .map_err(NotTaken::Log)?;
         drop(state);
+        self.log.wake();
         self.log.flush().map_err(NotTaken::Log)?;
         *last = (self.log.segment(), number);
         drop(last);
@@ -104,9 +122,11 @@ impl<P: Send + 'static> Journal<P> {
             // It panics only when something here is broken, which its own message says.
             let _ = keeper.join();
         }
-        let is_safe = self.log.end().is_ok();
-        for End { envelope, end, .. } in self.ends.take(None) {
-            core.tell_end(envelope, if is_safe { &end } else { &Settled::Undelivered });
+        // Who is still in a handler finds the log closed. What counts is what was flushed.
+        drop(self.log.end());
+        for end in self.ends.take(None) {
+            let (envelope, end) = self.judge(end);
+            core.tell_end(envelope, &end);
         }
     }
 }

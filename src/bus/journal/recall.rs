@@ -1,15 +1,16 @@
 //! From the log back into the stages: what is open when a bus starts is handled before new work.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{ByStage, Journal};
 use crate::bus::registry::Registry;
 use crate::clock::Clock;
-use crate::envelope::codec::EnvelopeView;
+use crate::envelope::codec::{DecodeError, EnvelopeView};
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Envelope, EnvelopeId};
 use crate::log::entry::{DurableLevel, Entry, EntryNumber, entries};
-use crate::log::state::{Held, Place};
+use crate::log::state::{Held, Open, Place};
 use crate::log::{LogError, segment};
 use crate::sync::{Mutex, lock};
 
@@ -40,43 +41,77 @@ pub struct Recovery {
     pub dead_letters: usize,
 }
 
+/// Why an envelope cannot be read back.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// What the log has is no envelope of this bus any more: no later try would help.
+    Payload(String),
+    /// The log could not be read.
+    Log,
+}
+
+impl From<LogError> for Unread {
+    fn from(_: LogError) -> Self {
+        Self::Log
+    }
+}
+
 impl<P: Send + 'static> Journal<P> {
-    /// What is open, by stage, each in the order in which it came in.
+    /// What was open when the log was opened and still is, by stage, each in the order in which it
+    /// came in.
     pub(crate) fn open_by_stage(&self) -> ByStage {
         let state = lock(&self.state);
         let mut stages = ByStage::new();
-        for (id, open) in state.open_in_order() {
+        // What came in since the opening is in a stage already.
+        let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
+        for (id, open) in state.open_in_order().iter().filter(is_old).copied() {
             stages.entry(Arc::clone(&open.held.stage)).or_default().push(id);
         }
         stages
     }
 
-    /// The envelope with this id as the log has it; an error says why it cannot be read.
+    /// How many are open, by stage.
+    pub(crate) fn count_open(&self) -> BTreeMap<Arc<str>, u64> {
+        self.with_state(|state| {
+            let mut stages = BTreeMap::new();
+            for (_, open) in state.open_in_order() {
+                *stages.entry(Arc::clone(&open.held.stage)).or_default() += 1;
+            }
+            stages
+        })
+    }
+
+    /// The envelope with this id as the log has it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
     pub(crate) fn recall(
         &self,
         registry: &Mutex<Registry>,
         bus: u16,
         clock: &dyn Clock,
         id: EnvelopeId,
-    ) -> Result<Option<Envelope<P>>, String> {
+    ) -> Result<Option<Envelope<P>>, Unread> {
         let Some(held) = self.with_state(|state| state.open(id).map(|open| open.held.clone()))
         else {
             return Ok(None);
         };
-        let form = self.wire_form(held.form).map_err(|error| error.to_string())?;
-        let view = EnvelopeView::parse(&form).map_err(|error| error.to_string())?;
+        let form = self.wire_form(held.form).map_err(Unread::from)?;
+        let unreadable = |error: DecodeError| Unread::Payload(error.to_string());
+        let view = EnvelopeView::parse(&form).map_err(unreadable)?;
         let other = if held.body == held.form {
             None
         } else {
-            Some(self.wire_form(held.body).map_err(|error| error.to_string())?)
+            Some(self.wire_form(held.body).map_err(Unread::from)?)
         };
         let body = match &other {
             None => view,
-            Some(form) => EnvelopeView::parse(form).map_err(|error| error.to_string())?,
+            Some(form) => EnvelopeView::parse(form).map_err(unreadable)?,
         };
         let payload = body.payload().unwrap_or_default();
         let durable = self.durable(&held);
-        let mut envelope = self.wire.envelope(registry, bus, clock, &view, payload, durable)?;
+        let envelope = self.wire.envelope(registry, bus, clock, &view, payload, durable);
+        let mut envelope = envelope.map_err(Unread::Payload)?;
         envelope.set_attempts(held.attempts);
         envelope.extras_mut().redrives = held.redrives;
         Ok(Some(envelope))

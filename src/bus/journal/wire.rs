@@ -51,13 +51,13 @@ impl<P> Wire<P> {
         registry: &Mutex<Registry>,
         clock: &dyn Clock,
         emits: &[Envelope<P>],
-        level: DurableLevel,
+        levels: &[DurableLevel],
     ) -> Result<Vec<Vec<u8>>, NotTaken> {
-        let encode = |emit| {
+        let encode = |(emit, &level)| {
             let mut out = Vec::new();
             self.accept(registry, clock, emit, level, &mut out).map(|()| out)
         };
-        emits.iter().map(encode).collect()
+        emits.iter().zip(levels).map(encode).collect()
     }
 
     /// A hop, with the body if that may have changed.

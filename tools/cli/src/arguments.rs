@@ -1,7 +1,10 @@
 //! The command line: commands, flags, environment names.
 //!
-//! Every flag has an environment name `WAYSTAGE_<FLAG>`; the flag wins.
+//! Every flag has an environment name; the flag wins. It is `WAYSTAGE_<FLAG>`, but for flags whose
+//! names mean other things at other commands: those of `log dump` and `log salvage` have the
+//! command in their names.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +15,7 @@ use jsonptr::PointerBuf;
 use crate::environment::Environment;
 use crate::log::arguments::Log;
 use crate::run::options::{FailOn, Options, Rate, limit, some_time, time};
+use crate::shell::Typed;
 
 /// What every long help ends with.
 const AFTER: &str = "\
@@ -89,7 +93,8 @@ pub enum Command {
     /// Looks at a flow without running it
     #[command(after_long_help = AFTER, args_override_self = true)]
     Check(Check),
-    /// Looks into the log of a durable flow, and saves what is left of a damaged one
+    /// Looks into a log that a durable bus or `log::Log` wrote (no flow writes one yet), and saves
+    /// what is left of a damaged one
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Log(Log),
 }
@@ -124,7 +129,7 @@ pub struct Run {
     pub flow: PathBuf,
     /// Inputs instead of the flow's; `-` is standard input
     #[arg(value_name = "INPUT")]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
     /// Relative output paths start here, not at the flow file's folder
     #[arg(long, env = "WAYSTAGE_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -141,7 +146,7 @@ pub struct Run {
     pub duration: Option<Duration>,
     /// One more input instead of the flow's; `-` is standard input
     #[arg(long = "input", env = "WAYSTAGE_INPUT", value_name = "FILE")]
-    pub input: Vec<String>,
+    pub input: Vec<OsString>,
     /// Where a record's id is, as a JSON pointer, instead of what the flow says
     #[arg(long, env = "WAYSTAGE_ID", value_name = "/POINTER", value_parser = pointer)]
     pub id: Option<PointerBuf>,
@@ -168,7 +173,7 @@ impl Run {
         let inputs = self.inputs.iter().chain(&self.input).cloned().collect();
         Options {
             flow_file: self.flow.clone(),
-            command: typed(),
+            command: Typed::new(std::env::args_os().skip(1)),
             out: self.out.clone(),
             rate: self.rate,
             limit: self.limit,
@@ -190,43 +195,51 @@ impl Run {
     }
 }
 
-/// The command line as a shell would take it again.
-fn typed() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    let quoted = std::env::args_os().skip(1).map(|argument| {
-        let argument = argument.to_string_lossy();
-        if !argument.is_empty() && argument.chars().all(plain) {
-            return argument.into_owned();
-        }
-        format!("'{}'", argument.replace('\'', "'\\''"))
-    });
-    std::iter::once("waystage".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
 fn pointer(text: &str) -> Result<PointerBuf, String> {
     PointerBuf::parse(text).map_err(|error| format!("{error}; write it like /id or /user/name"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use clap::CommandFactory as _;
 
     use super::Arguments;
 
-    #[test]
-    fn every_flag_has_an_environment_name() {
-        let mut command = Arguments::command();
-        command.build();
-        let outer = command.get_subcommands().chain([&command]);
-        let inner = command.get_subcommands().flat_map(clap::Command::get_subcommands);
-        for argument in outer.chain(inner).flat_map(clap::Command::get_arguments) {
+    /// The variables of a command and of those below it.
+    fn check(command: &clap::Command, known: &mut HashMap<String, String>) {
+        let own = match command.get_name() {
+            name @ ("dump" | "salvage") => format!("{}_", name.to_uppercase()),
+            _ => String::new(),
+        };
+        for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
             let id = argument.get_id().as_str();
-            if argument.is_positional() || ["help", "version"].contains(&id) {
+            if ["help", "version"].contains(&id) || argument.is_global_set() {
                 continue;
             }
-            let want = format!("WAYSTAGE_{}", id.to_uppercase());
+            let want = format!("WAYSTAGE_{own}{}", id.to_uppercase());
+            let variable = argument.get_env().and_then(|env| env.to_str());
+            assert_eq!(variable, Some(want.as_str()));
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let values = format!("{:?} {help}", argument.get_value_names());
+            let other = known.insert(want, values.clone());
+            assert!(other.is_none_or(|other| other == values), "{id} has two meanings");
+        }
+        for inner in command.get_subcommands() {
+            check(inner, known);
+        }
+    }
+
+    #[test]
+    fn every_flag_has_an_environment_name_of_one_meaning() {
+        let mut command = Arguments::command();
+        command.build();
+        for argument in command.get_arguments().filter(|argument| argument.is_global_set()) {
+            let want = format!("WAYSTAGE_{}", argument.get_id().as_str().to_uppercase());
             assert_eq!(argument.get_env().and_then(|env| env.to_str()), Some(want.as_str()));
         }
+        check(&command, &mut HashMap::new());
         Arguments::command().debug_assert();
     }
 }

@@ -30,7 +30,7 @@ impl Environment {
     }
 }
 
-/// The variable of a flag, or of its field.
+/// The variable of a flag, or of its field, of all commands but those that have their own.
 fn variable(flag: &str) -> String {
     format!("WAYSTAGE_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase())
 }
@@ -65,12 +65,28 @@ fn named(mut error: Error, line: &[OsString]) -> Error {
         if let Some(ContextValue::String(shown)) = error.get(kind)
             && let Some(flag) = shown.split_whitespace().next()
             && !is_given(flag, &alone)
+            && let Some(variable) = variable_of(flag, &Arguments::command(), &alone)
         {
-            let words = format!("{} of the environment", variable(flag));
+            let words = format!("{variable} of the environment");
             error.insert(kind, ContextValue::String(words));
         }
     }
     error
+}
+
+/// The variable of a flag of the last command on the line.
+fn variable_of(flag: &str, command: &Command, line: &ArgMatches) -> Option<String> {
+    let mut command = command.clone();
+    command.build();
+    let (mut command, mut line) = (&command, line);
+    while let Some((name, inner)) = line.subcommand() {
+        command = command.find_subcommand(name)?;
+        line = inner;
+    }
+    let id = flag.trim_start_matches('-').replace('-', "_");
+    let mut arguments = command.get_arguments();
+    let argument = arguments.find(|argument| argument.get_id().as_str() == id)?;
+    Some(argument.get_env()?.to_string_lossy().into_owned())
 }
 
 /// What the last command on the line was given.

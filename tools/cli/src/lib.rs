@@ -4,7 +4,8 @@
 //! into a bus, feeds it and reports; [`inspect`] checks a flow; [`log`] looks
 //! into logs. [`arguments`] is the command line,
 //! [`environment`] what stands in for it, [`exit`] the codes it ends with; [`files`] tells files
-//! apart; [`words`] and [`style`] are how text looks.
+//! apart, [`patterns`] finds them; [`shell`] writes commands down;
+//! [`words`] and [`style`] are how text looks.
 
 pub mod arguments;
 pub mod environment;
@@ -13,6 +14,8 @@ pub mod files;
 pub mod flow;
 pub mod inspect;
 pub mod log;
+pub mod patterns;
 pub mod run;
+pub mod shell;
 pub mod style;
 pub mod words;

@@ -101,23 +101,23 @@ pub struct Dump {
     #[arg(value_name = "DIR")]
     pub log: PathBuf,
     /// Begins here: a sequence, a time (2026-11-30T20:00:00Z) or how long ago (-1h)
-    #[arg(long, env = "WAYSTAGE_FROM", value_name = "SEQ|TIME", allow_hyphen_values = true)]
+    #[arg(long, env = "WAYSTAGE_DUMP_FROM", value_name = "SEQ|TIME", allow_hyphen_values = true)]
     pub from: Option<Mark>,
     /// Ends with this, which is still shown
-    #[arg(long, env = "WAYSTAGE_TO", value_name = "SEQ|TIME", allow_hyphen_values = true)]
+    #[arg(long, env = "WAYSTAGE_DUMP_TO", value_name = "SEQ|TIME", allow_hyphen_values = true)]
     pub to: Option<Mark>,
     /// Ends after so many lines
-    #[arg(long, env = "WAYSTAGE_LIMIT", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, env = "WAYSTAGE_DUMP_LIMIT", value_name = "N", allow_hyphen_values = true)]
     #[arg(value_parser = limit)]
     pub limit: Option<u64>,
     /// Only these kinds, separated by commas (accept,settle,dead)
-    #[arg(long, env = "WAYSTAGE_KIND", value_name = "KINDS")]
+    #[arg(long, env = "WAYSTAGE_DUMP_KIND", value_name = "KINDS")]
     pub kind: Option<Kinds>,
     /// Only this envelope
-    #[arg(long, env = "WAYSTAGE_ID", value_name = "ID")]
+    #[arg(long, env = "WAYSTAGE_DUMP_ID", value_name = "ID")]
     pub id: Option<EnvelopeId>,
     /// Also the payloads
-    #[arg(long, env = "WAYSTAGE_PAYLOAD", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "WAYSTAGE_DUMP_PAYLOAD", value_parser = FalseyValueParser::new())]
     pub payload: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct Salvage {
     #[arg(value_name = "DIR")]
     pub log: PathBuf,
     /// The directory of the new log: a new one, or an empty one
-    #[arg(long, env = "WAYSTAGE_TO", value_name = "DIR")]
+    #[arg(long, env = "WAYSTAGE_SALVAGE_TO", value_name = "DIR")]
     pub to: PathBuf,
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use waystage::clock::Clock;
 use waystage::{Envelope, EnvelopeId, Publisher, Refused, Slip};
 
+use super::ending::{End, Halt, await_interrupt};
 use super::ledger::{Ledger, Refusal, RefusalKind};
 use super::lines::{Line, Lines, is_blank};
 use super::locate::id_at;
@@ -26,24 +27,6 @@ use crate::words::count;
 
 /// What is read from an input at a time.
 const READ_BYTES: usize = 1 << 18;
-
-/// How the input came to its end.
-#[derive(Debug)]
-pub enum End {
-    /// Everything was read.
-    Exhausted,
-    /// As many records as asked for were sent.
-    Limit,
-    /// It was asked to end, or the bus took no more.
-    Stopped,
-    /// An input failed, or an output before the first record.
-    Failed {
-        /// What, with its name.
-        what: String,
-        /// Why.
-        error: io::Error,
-    },
-}
 
 /// What the input thread needs.
 #[derive(Debug)]
@@ -74,13 +57,6 @@ pub struct Feed {
     pub ledger: Arc<Ledger>,
 }
 
-/// What ends a feed before the end of an input.
-enum Halt {
-    At(End),
-    /// What failed, and why.
-    Io(String, io::Error),
-}
-
 impl Feed {
     /// Sends everything.
     #[must_use]
@@ -95,12 +71,25 @@ impl Feed {
     fn all(&mut self) -> Result<(), Halt> {
         let mut schedule = Schedule::from(self.ledger.clock.monotonic_ns());
         for source in std::mem::take(&mut self.sources) {
-            let failed = |error| Halt::Io(format!("input {}", source.name), error);
-            let reader = source.open().map_err(failed)?;
+            self.check_stop()?;
+            let opened = source.open();
+            let reader = opened.map_err(|error| self.failed(&source, error))?;
             let (feed, schedule) = (&mut *self, &mut schedule);
             Input { feed, source: &source, schedule, columns: None }.feed(reader)?;
         }
         self.empty_outputs()
+    }
+
+    fn check_stop(&self) -> Result<(), Halt> {
+        if self.ledger.is_stopped() { Err(Halt::At(End::Stopped)) } else { Ok(()) }
+    }
+
+    /// What an input does after a stop is no failure.
+    fn failed(&self, source: &Source, error: io::Error) -> Halt {
+        if self.ledger.is_stopped() {
+            return Halt::At(End::Stopped);
+        }
+        Halt::Io(format!("input {}", source.name), error)
     }
 
     /// Before the first record is sent, or at the end of an input without any: until then the
@@ -135,10 +124,18 @@ impl Input<'_> {
             };
             let next = next.map_err(|error| self.failed(error))?;
             self.feed.ledger.bytes.store(before + lines.bytes(), Ordering::Relaxed);
+            if next.is_none() || lines.is_cut_short() {
+                await_interrupt(self.source, &self.feed.ledger);
+            }
             let Some((number, line)) = next else {
-                return Ok(());
+                return self.feed.check_stop();
             };
             self.feed.ledger.read.fetch_add(1, Ordering::Relaxed);
+            if let Err(halt) = self.feed.check_stop() {
+                // A stop came before its end: it is no record.
+                self.feed.ledger.unsent.fetch_add(1, Ordering::Relaxed);
+                return Err(halt);
+            }
             let place = Place { file: Arc::clone(&self.source.name), line: number };
             let (kind, words) = match line {
                 Line::Text(text) => {
@@ -165,13 +162,11 @@ impl Input<'_> {
     }
 
     fn failed(&self, error: io::Error) -> Halt {
-        Halt::Io(format!("input {}", self.source.name), error)
+        self.feed.failed(self.source, error)
     }
 
     fn check_limits(&self) -> Result<(), Halt> {
-        if self.feed.ledger.is_stopped() {
-            return Err(Halt::At(End::Stopped));
-        }
+        self.feed.check_stop()?;
         let sent = self.feed.ledger.sent.load(Ordering::Relaxed);
         if self.feed.limit.is_some_and(|limit| sent >= limit) {
             return Err(Halt::At(End::Limit));

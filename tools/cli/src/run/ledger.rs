@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use waystage::clock::{Clock, SystemClock};
@@ -12,6 +12,7 @@ use waystage::{Cause, Envelope, EnvelopeId, Route, Settled};
 
 use super::account::Lines;
 use super::record::{Place, Record};
+use super::signals::Interrupt;
 
 /// Refused records named one by one, and dead letters that a stage took; more are counted only.
 const NAMED_MAX: usize = 10_000;
@@ -77,6 +78,15 @@ pub struct Taken {
     pub trail: Vec<Route>,
 }
 
+/// What asks a run to stop, looked at by the input itself: it must not take for its own end what
+/// happens to it after that.
+#[derive(Debug)]
+struct Asking {
+    interrupt: Interrupt,
+    /// When the time of `--duration` is over.
+    deadline_ns: Option<u64>,
+}
+
 /// Counters are statistics: Relaxed everywhere, read once all is at rest.
 #[derive(Debug)]
 pub struct Ledger {
@@ -112,6 +122,7 @@ pub struct Ledger {
     taken: Mutex<(u64, Vec<Taken>)>,
     handed_back: Mutex<HashMap<Option<Route>, HandedBack>>,
     stopped: AtomicBool,
+    asking: OnceLock<Asking>,
     gate: Mutex<()>,
     changed: Condvar,
 }
@@ -140,6 +151,7 @@ impl Ledger {
             taken: Mutex::new((0, Vec::new())),
             handed_back: Mutex::new(HashMap::new()),
             stopped: AtomicBool::new(false),
+            asking: OnceLock::new(),
             gate: Mutex::new(()),
             changed: Condvar::new(),
         }
@@ -220,6 +232,12 @@ impl Ledger {
         held(&self.handed_back).iter().map(|(stage, back)| (*stage, back.clone())).collect()
     }
 
+    /// From now on these ask the input to end too.
+    pub fn listen(&self, interrupt: &Interrupt, deadline_ns: Option<u64>) {
+        // A ledger is of one run.
+        let _ = self.asking.set(Asking { interrupt: interrupt.clone(), deadline_ns });
+    }
+
     /// Asks the input to end.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -229,7 +247,11 @@ impl Ledger {
     /// Whether the input was asked to end.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        let is_asked = |asking: &Asking| {
+            let is_over = |deadline_ns| self.clock.monotonic_ns() >= deadline_ns;
+            asking.interrupt.came() || asking.deadline_ns.is_some_and(is_over)
+        };
+        self.stopped.load(Ordering::Relaxed) || self.asking.get().is_some_and(is_asked)
     }
 
     /// Ends the waits of others: something changed.

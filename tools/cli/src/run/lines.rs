@@ -31,6 +31,8 @@ pub struct Lines<R> {
     bytes: u64,
     /// Whether the last byte of a row was `\r`: a `\n` after it ends no other line.
     after_return: bool,
+    /// Whether the input ended within the last line.
+    is_cut_short: bool,
     buffer: Vec<u8>,
 }
 
@@ -90,6 +92,7 @@ impl<R: BufRead> Lines<R> {
             number: 0,
             bytes: 0,
             after_return: false,
+            is_cut_short: false,
             buffer: Vec::new(),
         }
     }
@@ -97,6 +100,11 @@ impl<R: BufRead> Lines<R> {
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether the last line has no line end.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short
     }
 
     /// The next line and its number, from one.
@@ -114,6 +122,7 @@ impl<R: BufRead> Lines<R> {
         self.bytes += read as u64;
         self.number += 1;
         let ended = self.buffer.last() == Some(&b'\n');
+        self.is_cut_short = !ended;
         if ended {
             self.buffer.pop();
         }
@@ -139,6 +148,7 @@ impl<R: BufRead> Lines<R> {
                 (&mut self.reader).take(SKIP_BYTES).read_until(b'\n', &mut self.buffer)? as u64;
             self.bytes += read;
             if self.buffer.last() == Some(&b'\n') {
+                self.is_cut_short = false;
                 return Ok(skipped + read - 1);
             }
             skipped += read;
@@ -172,6 +182,7 @@ impl<R: BufRead> Lines<R> {
                     return Ok(None);
                 }
                 self.number += 1;
+                self.is_cut_short = true;
                 break;
             }
             // The rest of an end of two bytes, when the row before ended at the first.

@@ -7,6 +7,7 @@
 //!    document, standard error everything else.
 
 pub mod account;
+pub mod ending;
 pub mod feed;
 pub mod handlers;
 pub mod ledger;

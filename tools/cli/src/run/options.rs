@@ -1,5 +1,6 @@
 //! What the command line adds to a flow, and the units it is written in.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use jsonptr::PointerBuf;
 
 use crate::environment::Environment;
+use crate::shell::Typed;
 
 /// What the command line says about a run.
 #[derive(Debug, Clone)]
@@ -14,7 +16,7 @@ pub struct Options {
     /// The flow file as it was named, for the command proposed at the end.
     pub flow_file: PathBuf,
     /// The command as it was given, to be proposed again.
-    pub command: String,
+    pub command: Typed,
     /// Relative output paths start here instead of the flow file's folder.
     pub out: Option<PathBuf>,
     /// Records are sent at this rate, on intended times.
@@ -24,7 +26,7 @@ pub struct Options {
     /// The run is stopped after this time.
     pub duration: Option<Duration>,
     /// Inputs instead of those of the flow.
-    pub inputs: Vec<String>,
+    pub inputs: Vec<OsString>,
     /// Which of all these came from the environment.
     pub environment: Environment,
     /// Where a record's id is, instead of what the flow says.
@@ -53,7 +55,7 @@ impl Options {
     pub fn new(flow_file: &Path) -> Self {
         Self {
             flow_file: flow_file.to_owned(),
-            command: format!("waystage run {}", flow_file.display()),
+            command: Typed::new([OsStr::new("run"), flow_file.as_os_str()]),
             out: None,
             rate: None,
             limit: None,

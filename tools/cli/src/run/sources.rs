@@ -1,12 +1,16 @@
 //! Which inputs a run reads: patterns resolved, sorted, and seen to be there before the start.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::FileType;
+
 use super::problem::Problem;
+use crate::patterns::{self, Trouble};
 use crate::words::plain;
 
 /// One input.
@@ -27,6 +31,16 @@ impl Source {
         Self { key: name.clone(), name: Arc::from(name), path, bytes }
     }
 
+    /// Whether it is a regular file, whose end no writer makes.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        match &self.path {
+            Some(_) => self.bytes.is_some(),
+            None => rustix::fs::fstat(io::stdin())
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file()),
+        }
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -44,7 +58,7 @@ impl Source {
 ///
 /// # Errors
 /// Everything that is missing or cannot be read.
-pub fn resolve(patterns: &[String], base: &Path) -> Result<Vec<Source>, Vec<Problem>> {
+pub fn resolve(patterns: &[impl AsRef<OsStr>], base: &Path) -> Result<Vec<Source>, Vec<Problem>> {
     let (mut sources, mut problems) = (Vec::new(), Vec::new());
     if patterns.is_empty() {
         problems.push(Problem::new(
@@ -53,7 +67,7 @@ pub fn resolve(patterns: &[String], base: &Path) -> Result<Vec<Source>, Vec<Prob
         ));
     }
     for pattern in patterns {
-        match one(pattern, base) {
+        match one(pattern.as_ref(), base) {
             Ok(found) => sources.extend(found),
             Err(problem) => problems.push(problem),
         }
@@ -76,43 +90,32 @@ pub fn resolve(patterns: &[String], base: &Path) -> Result<Vec<Source>, Vec<Prob
     Ok(sources)
 }
 
-fn one(pattern: &str, base: &Path) -> Result<Vec<Source>, Problem> {
+fn one(pattern: &OsStr, base: &Path) -> Result<Vec<Source>, Problem> {
     if pattern == "-" {
         return Ok(vec![Source::new("stdin".into(), None, None)]);
     }
     let path = base.join(pattern);
-    let is_pattern = pattern.contains(['*', '?', '[']) && fs::symlink_metadata(&path).is_err();
-    if !is_pattern {
-        return Ok(vec![file(pattern.to_owned(), path)?]);
+    let shown_name = pattern.to_string_lossy();
+    if !patterns::is_pattern(&shown_name) || fs::symlink_metadata(&path).is_ok() {
+        return Ok(vec![file(shown_name.into_owned(), path)?]);
     }
-    // What the folder is called is no pattern.
-    let full = match base.to_str() {
-        Some(folder) => Path::new(&glob::Pattern::escape(folder)).join(pattern),
-        None => path,
-    };
-    let full = full.to_string_lossy();
-    let paths = glob::glob(&full).map_err(|error| {
-        Problem::new(
-            format!("input {pattern}: not a pattern: {error}"),
-            "write * for any part of a name, ? for one character, [ab] for one of these",
-        )
+    let paths = patterns::files(&shown_name, base).map_err(|trouble| {
+        let help = match &trouble {
+            Trouble::Pattern(_) => {
+                "write * for any part of a name, ? for one character, [ab] for one of these"
+            }
+            Trouble::Folder(..) => "make the folder readable, or narrow the pattern",
+        };
+        Problem::new(format!("input {shown_name}: {trouble}"), help)
     })?;
     let mut found = Vec::new();
     for path in paths {
-        let path = path.map_err(|error| {
-            let (folder, error) = (error.path().display(), plain(error.error()));
-            let help = "make the folder readable, or narrow the pattern";
-            Problem::new(format!("input {pattern}: {folder}: {error}"), help)
-        })?;
-        if path.is_dir() {
-            continue;
-        }
         let name = path.strip_prefix(base).unwrap_or(&path).display().to_string();
         found.push(file(name, path)?);
     }
     if found.is_empty() {
         return Err(Problem::new(
-            format!("input {pattern}: no file matches in {}", shown(base)),
+            format!("input {shown_name}: no file matches in {}", shown(base)),
             "correct the pattern; put it in quotes if the shell should not expand it",
         ));
     }
@@ -155,7 +158,7 @@ mod tests {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         fs::create_dir(folder.path().join("d.ndjson")).unwrap();
-        let patterns = ["*.ndjson", "c.txt", "a.ndjson", "-"].map(str::to_owned);
+        let patterns = ["*.ndjson", "c.txt", "a.ndjson", "-"];
         let sources = resolve(&patterns, folder.path()).unwrap();
         let keys: Vec<_> = sources.iter().map(|source| source.key.as_str()).collect();
         assert_eq!(keys, ["a.ndjson", "b.ndjson", "c.txt", "a.ndjson#2", "stdin"]);
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn everything_missing_is_named_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let patterns = ["gone.ndjson", "*.csv", ".", "-", "-"].map(str::to_owned);
+        let patterns = ["gone.ndjson", "*.csv", ".", "-", "-"];
         let problems = resolve(&patterns, folder.path()).unwrap_err();
         let words: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(words.len(), 4, "{words:?}");

@@ -13,7 +13,7 @@ use waystage::clock::Clock;
 use waystage::{Bus, Conservation, DeadLetter, Leftover, Snapshot};
 
 use super::Console;
-use super::feed::End;
+use super::ending::End;
 use super::handlers::Kept;
 use super::ledger::Ledger;
 use super::options::Options;
@@ -102,6 +102,9 @@ pub fn watch(
     let Prepared { bus, feed, ledger, kept, progress } = prepared;
     interrupt.ask_first();
     let begin_ns = ledger.clock.monotonic_ns();
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let duration_ns = options.duration.map(nanoseconds);
+    ledger.listen(interrupt, duration_ns.map(|time| begin_ns.saturating_add(time)));
     let (sender, receiver) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("waystage-input".to_owned()).spawn(move || {
         // Nobody listens any more when the run was stopped.

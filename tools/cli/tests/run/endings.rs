@@ -180,6 +180,8 @@ fn dead_letters_beyond_the_bound_are_named() {
     assert_eq!(said.code, Some(3), "{said:?}");
     let words = "3 more dead letters were dropped at the bound of 2; raise dead-letters in [bus]";
     assert!(said.talk.contains(words), "{}", said.talk);
+    let words = "--json   # 2 of 5 dead letters are kept; the others were dropped\n";
+    assert!(said.talk.contains(words), "{}", said.talk);
 }
 
 /// The command where no file may have a single byte.

@@ -41,6 +41,24 @@ fn a_conflict_names_the_variable_that_has_it() {
     assert!(said.talk.contains("'--verbose'"), "{}", said.talk);
 }
 
+/// What `run` calls an id and a limit is no envelope and no number of entries.
+#[test]
+fn flags_that_mean_other_things_have_other_variables() {
+    let scratch = Scratch::with_lines(records(3), "");
+    let of_run = [("WAYSTAGE_ID", "/id"), ("WAYSTAGE_LIMIT", "2"), ("WAYSTAGE_TO", "new")];
+    assert_eq!(run(&scratch, &["run", "flow.toml"], &of_run).code, Some(0));
+    assert_eq!(scratch.lines("out/all.ndjson"), 2);
+    let said = run(&scratch, &["log", "dump", "gone"], &of_run);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.talk.contains("gone") && !said.talk.contains("WAYSTAGE"), "{}", said.talk);
+    let said = run(&scratch, &["log", "salvage", "gone"], &of_run);
+    assert!(said.talk.contains("--to <DIR>"), "{}", said.talk);
+    let said = run(&scratch, &["log", "dump", "gone"], &[("WAYSTAGE_DUMP_ID", "/id")]);
+    assert!(said.talk.contains("WAYSTAGE_DUMP_ID of the environment"), "{}", said.talk);
+    let said = run(&scratch, &["log", "salvage", "gone"], &[("WAYSTAGE_SALVAGE_TO", "new")]);
+    assert!(!said.talk.contains("--to"), "{}", said.talk);
+}
+
 #[test]
 fn an_input_on_the_line_wins() {
     let scratch = Scratch::with_lines(records(3), "");

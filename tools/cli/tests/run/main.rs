@@ -11,7 +11,12 @@ mod journal;
 mod json;
 mod keeping;
 mod logs;
+mod next;
 mod pacing;
+#[cfg(target_os = "linux")]
+mod patterns;
 mod refusals;
+#[cfg(target_os = "linux")]
+mod stops;
 mod strange_logs;
 mod support;

@@ -155,7 +155,8 @@ fn wrong_flags() {
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(said.talk.contains(words), "{words} in {}", said.talk);
     }
-    let said = Said::of(scratch.command(&["log", "dump", "log"]).env("WAYSTAGE_FROM", "soon"));
+    let mut dump = scratch.command(&["log", "dump", "log"]);
+    let said = Said::of(dump.env("WAYSTAGE_DUMP_FROM", "soon"));
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.talk.contains("WAYSTAGE_FROM"), "{}", said.talk);
+    assert!(said.talk.contains("WAYSTAGE_DUMP_FROM of the environment"), "{}", said.talk);
 }

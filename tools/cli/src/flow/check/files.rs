@@ -9,6 +9,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use super::{CheckOptions, Flow, Tick, bytes_text, counted};
 use crate::files::Taken;
 use crate::flow::model::Handler;
+use crate::patterns::{self, Trouble};
 use crate::words::plain;
 
 pub(super) fn input(flow: &Flow) -> Tick {
@@ -21,9 +22,8 @@ pub(super) fn input(flow: &Flow) -> Tick {
         }
         let found = match matches(&flow.directory, pattern) {
             Ok(found) => found,
-            Err(error) => {
-                let (folder, error) = (error.path().display(), plain(error.error()));
-                wrong.push(format!("`{pattern}`: {folder}: {error}"));
+            Err(trouble) => {
+                wrong.push(format!("`{pattern}`: {trouble}"));
                 continue;
             }
         };
@@ -53,21 +53,12 @@ pub(super) fn input(flow: &Flow) -> Tick {
 }
 
 /// The file of this name, or else the files that match it as a pattern.
-fn matches(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, glob::GlobError> {
+fn matches(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, Trouble> {
     let path = directory.join(pattern);
     if path.exists() {
         return Ok(vec![path]);
     }
-    // The folder is not a pattern, whatever characters it is written with.
-    let folder = glob::Pattern::escape(&directory.to_string_lossy());
-    let pattern = Path::new(&folder).join(pattern);
-    match glob::glob(&pattern.to_string_lossy()) {
-        Ok(paths) => {
-            let is_file = |path: &PathBuf| !path.is_dir();
-            paths.filter(|path| path.as_ref().map_or(true, is_file)).collect()
-        }
-        Err(_not_a_pattern) => Ok(Vec::new()),
-    }
+    patterns::files(pattern, directory)
 }
 
 /// The size of a file that can be read.

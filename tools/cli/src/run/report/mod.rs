@@ -17,7 +17,7 @@ use waystage::metrics::Quantiles;
 use waystage::{Conservation, StageSnapshot};
 
 use super::account::Lines;
-use super::feed::End;
+use super::ending::End;
 use super::ledger::Refusal;
 use super::options::{FailOn, Options};
 use super::watch::{Input, Left, Stop, Watched};
@@ -69,6 +69,8 @@ pub struct Report {
     pub refused: (u64, Vec<Refusal>),
     /// The dead letters kept, then those that a stage took.
     pub dead: Vec<Dead>,
+    /// How many dead letters were dropped at the bound of those that are kept.
+    pub evicted: u64,
     /// How many dead letters a dead-letter stage took; not all are among `dead` by name.
     pub taken: u64,
     /// What was given up where a dead-letter stage gets it, by stage. Such a stage may send a
@@ -119,6 +121,7 @@ impl Report {
             }
         };
         let lost = parts::lost(flow, &books, &snapshot.stages);
+        let evicted = parts::evicted(&books, &snapshot.stages);
         let given_up = parts::given_up(flow, &snapshot.stages);
         let mut report = Self {
             flow: flow.name.clone(),
@@ -140,6 +143,7 @@ impl Report {
             without_id: read(&ledger.without_id),
             refused: (lines.refused, parts::refusals(flow, &ledger)),
             dead: parts::kept(flow, dead).chain(taken.1).collect(),
+            evicted,
             taken: taken.0,
             given_up,
             lost,
@@ -170,6 +174,13 @@ impl Report {
             return Exit::Dead;
         }
         Exit::Done
+    }
+
+    /// How many dead letters that a stage took are not among `dead`.
+    #[must_use]
+    pub fn unnamed(&self) -> u64 {
+        let named = self.dead.iter().filter(|dead| dead.taken_by.is_some()).count();
+        self.taken.saturating_sub(named as u64)
     }
 
     /// Records that ended here per second of the run.

@@ -88,11 +88,9 @@ pub(super) fn lost(flow: &Flow, books: &Conservation, stages: &[StageSnapshot]) 
         Some(expiry) => format!("expiry {} of the first stage", time(expiry)),
         None => "an expiry".to_owned(),
     };
-    let mut dropped = 0;
     for stage in stages {
         let name = &stage.name;
         if stage.dropped > 0 {
-            dropped += stage.dropped;
             let number = count(stage.dropped);
             let words = format!("{name}: {number} when it was full, as its on-full says");
             lost.push(Lost { what: "dropped", words });
@@ -103,7 +101,7 @@ pub(super) fn lost(flow: &Flow, books: &Conservation, stages: &[StageSnapshot]) 
             lost.push(Lost { what: "expired", words });
         }
     }
-    let evicted = books.dropped.saturating_sub(dropped);
+    let evicted = evicted(books, stages);
     if evicted > 0 {
         let (number, bound) = (count(evicted), count(flow.bus.dead_letters as u64));
         let words = format!(
@@ -113,6 +111,12 @@ pub(super) fn lost(flow: &Flow, books: &Conservation, stages: &[StageSnapshot]) 
         lost.push(Lost { what: "dropped", words });
     }
     lost
+}
+
+/// Dead letters dropped at the bound: all that was dropped but by stages that were full.
+pub(super) fn evicted(books: &Conservation, stages: &[StageSnapshot]) -> u64 {
+    let full: u64 = stages.iter().map(|stage| stage.dropped).sum();
+    books.dropped.saturating_sub(full)
 }
 
 /// The refused records; of a full stage in the words of its policy.

@@ -12,6 +12,7 @@ use super::{Dead, Lost, Report, table};
 use crate::exit::Exit;
 use crate::run::options::Options;
 use crate::run::watch::Left;
+use crate::shell;
 use crate::style::{BAD, STRONG, WARNING};
 use crate::words::{count, time};
 
@@ -119,12 +120,12 @@ pub fn talk(report: &Report, options: &Options, talk: &mut dyn Write) {
     for refusal in report.refused.1.iter().take(SHOWN_MAX) {
         say(&format_args!("{WARNING}refused{WARNING:#}: {}: {}", refusal.place, refusal.words));
     }
-    more(report.refused.0, "refused records", &mut say);
+    more(report.refused.0, report.refused.1.len(), "refused records", &mut say);
     for dead in report.dead.iter().take(SHOWN_MAX) {
         say(&dead_line(dead));
     }
-    let kept = report.dead.iter().filter(|dead| dead.taken_by.is_none()).count() as u64;
-    more(kept + report.taken, "dead letters", &mut say);
+    let listed = report.dead.len();
+    more(listed as u64 + report.unnamed(), listed, "dead letters", &mut say);
     for Lost { what, words } in &report.lost {
         say(&format_args!("{WARNING}{what}{WARNING:#}: {words}"));
     }
@@ -134,10 +135,14 @@ pub fn talk(report: &Report, options: &Options, talk: &mut dyn Write) {
     say(&format_args!("{STRONG}next{STRONG:#}: {}", next(report, options)));
 }
 
-fn more(all: u64, what: &str, say: &mut dyn FnMut(&dyn std::fmt::Display)) {
+fn more(all: u64, listed: usize, what: &str, say: &mut dyn FnMut(&dyn std::fmt::Display)) {
     if all > SHOWN_MAX as u64 {
+        let listed = match listed as u64 {
+            listed if listed < all => format!("{} of them", count(listed)),
+            _ => "them".to_owned(),
+        };
         let all = count(all);
-        say(&format_args!("{SHOWN_MAX} of {all} {what} shown; --json lists them"));
+        say(&format_args!("{SHOWN_MAX} of {all} {what} shown; --json lists {listed}"));
     }
 }
 
@@ -170,13 +175,27 @@ fn left_line(left: &Left) -> String {
     line
 }
 
+/// How to see the dead letters: all of them, or those that are kept when there were too many.
+fn listing(report: &Report, options: &Options) -> String {
+    let (listed, gone) = (report.dead.len() as u64, report.evicted + report.unnamed());
+    let what = match gone {
+        0 => "every dead letter with its cause, stage and place".to_owned(),
+        _ => {
+            let (listed, all) = (count(listed), count(listed + gone));
+            format!("{listed} of {all} dead letters are kept; the others were dropped")
+        }
+    };
+    if options.json {
+        return format!("read `dead_letters` of the document   # {what}");
+    }
+    format!("{}   # {what}", options.command.with("--json", ""))
+}
+
 /// The command that is of most use now.
 fn next(report: &Report, options: &Options) -> String {
-    let (flow, again) = (options.flow_file.display(), &options.command);
+    let (flow, again) = (shell::file(&options.flow_file), &options.command);
     match report.exit {
-        Exit::Dead if !report.dead.is_empty() => {
-            format!("{again} --json   # every dead letter with its cause, stage and place")
-        }
+        Exit::Dead if !report.dead.is_empty() => listing(report, options),
         Exit::Dead if report.refused.0 > 0 => {
             format!("mend these lines or the flow's limits, then {again}")
         }
@@ -184,14 +203,16 @@ fn next(report: &Report, options: &Options) -> String {
             format!("change the settings named above in {flow}, then {again}")
         }
         Exit::Stopped if !report.leftovers.is_empty() => {
-            format!("{again} --drain 5m   # more time for what is in flight")
+            let again = again.with("--drain", "5m");
+            format!("{again}   # more time for what is in flight")
         }
         Exit::Stopped => format!("{again}   # starts from the beginning"),
         Exit::Failed => format!("mend what the error names, then {again}"),
         Exit::Done | Exit::Dead | Exit::Usage | Exit::Bug => {
             match report.written.iter().find(|file| file.lines > 0) {
                 Some(file) => {
-                    format!("head -n 3 {}, or change `slip` in {flow} and run again", file.path)
+                    let path = shell::file(file.path.as_ref());
+                    format!("head -n 3 {path}, or change `slip` in {flow} and run again")
                 }
                 None => format!("change `slip` in {flow}, then waystage check {flow}"),
             }

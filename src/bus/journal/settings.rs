@@ -22,7 +22,7 @@ pub struct DurableSettings {
     /// envelope is not accepted again. Default 100,000; 16 bytes each.
     pub remembered_ids: u32,
     /// Dead letters the log keeps. At the bound durable stages take no new work until they were
-    /// purged ([`purge_log`](crate::Bus::purge_log)); none is ever dropped. Default 100,000.
+    /// purged ([`purge_log`](crate::Handle::purge_log)); none is ever dropped. Default 100,000.
     pub dead_letters: usize,
     /// Segments begun between two checkpoints. Default 4.
     pub checkpoint_segments: u64,

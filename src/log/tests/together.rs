@@ -230,7 +230,7 @@ fn an_explicit_flush_of_an_os_log_covers_the_segments_left_behind() {
 #[test]
 fn segments_change_their_size_from_opening_to_opening() {
     let disk = SimulatedDisk::default();
-    let mut expected = Vec::new();
+    let (mut expected, mut told) = (Vec::new(), Vec::new());
     // The second and the fifth leave a segment that others prepared, too small and too large.
     let openings =
         [(4_096, 3_000), (65_536, 60_000), (4_096, 2_500), (65_536, 100), (4_096, 3_000)];
@@ -238,14 +238,25 @@ fn segments_change_their_size_from_opening_to_opening() {
         let (log, _) = log_on(&disk, Sync::Each, segment_bytes);
         log.writer.background.make_what_is_wanted(&log.writer);
         expected.push(vec![7; length]);
-        let receipt = log.append(&vec![7; length]).unwrap();
-        receipt.wait().unwrap();
+        let admit = &mut |sequence, location| {
+            told.push((sequence, location));
+            Ok(())
+        };
+        log.append_if(Kind::Entries, &vec![7; length], admit).unwrap();
+        log.flush().unwrap();
         log.writer.background.make_what_is_wanted(&log.writer);
         log.close().unwrap();
         expected.push(Vec::new());
     }
     let (_, recovered) = log_on(&disk, Sync::Each, 4_096);
     assert_eq!(bodies_of(recovered.as_ref()), expected);
+    let mut stand = Vec::new();
+    let visited: Result<(), ()> = recovered.unwrap().visit(|location, record| {
+        stand
+            .extend((record.stamp.kind != Kind::Mark).then_some((record.stamp.sequence, location)));
+        Ok(())
+    });
+    assert_eq!((visited, stand), (Ok(()), told), "they stand where they were said to");
 }
 
 #[test]

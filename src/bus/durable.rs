@@ -124,7 +124,7 @@ impl<P: Send + 'static> Bus<P> {
             if missing == Missing::Keep {
                 recovery.kept += 1;
             } else {
-                journal.bury(id, &Cause::StageClosed)?;
+                journal.bury(id, &Cause::StageClosed, core.clock().wall_ms())?;
                 recovery.dead += 1;
             }
         }
@@ -279,7 +279,7 @@ impl<P: Send + 'static> Core<P> {
     /// A durable envelope is given up: the log keeps it.
     pub(crate) fn bury_durable(&self, _: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause) {
         let Some(journal) = &self.journal else { return };
-        let end = match journal.record_dead(&mut envelope, &cause) {
+        let end = match journal.record_dead(&mut envelope, &cause, self.clock().wall_ms()) {
             Ok(()) => Settled::Dead(cause),
             Err(_) => Settled::Undelivered,
         };
@@ -321,7 +321,8 @@ impl<P: Send + 'static> Core<P> {
                 None
             }
             Err(Unread::Payload(words)) => {
-                let end = match journal.bury(id, &Cause::HandlerFailed(words)) {
+                let cause = Cause::HandlerFailed(words);
+                let end = match journal.bury(id, &cause, self.clock().wall_ms()) {
                     Ok(()) => Settled::Dead(Cause::NotLogged),
                     Err(_) => Settled::Undelivered,
                 };

@@ -205,7 +205,13 @@ impl<P: Send + 'static> Journal<P> {
         let mut body = Vec::new();
         match step {
             Fate::Hop => self.wire.hop(registry, clock, envelope, version, &mut body)?,
-            Fate::Completed => put(&Entry::Completed { id: envelope.id() }, &mut body),
+            Fate::Completed => {
+                let id = envelope.id();
+                // It has a cause while a dead-letter stage has it.
+                let is_dead = envelope.cause().is_some();
+                let end = if is_dead { Entry::Handled { id } } else { Entry::Completed { id } };
+                put(&end, &mut body);
+            }
             Fate::Attempt { pause } => {
                 let due_ms = if pause == 0 { 0 } else { clock.wall_ms() + pause / 1_000_000 };
                 let (id, attempts) = (envelope.id(), envelope.attempts());
@@ -250,6 +256,7 @@ impl<P: Send + 'static> Journal<P> {
         &self,
         envelope: &mut Envelope<P>,
         cause: &Cause,
+        at_ms: u64,
     ) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
         let id = envelope.id();
@@ -258,7 +265,7 @@ impl<P: Send + 'static> Journal<P> {
         let before = state.open(id).map_or(0, |open| open.held.attempts);
         let attempts = envelope.attempts().max(before);
         let mut body = Vec::new();
-        put(&Entry::Dead { id, attempts, cause, reason }, &mut body);
+        put(&Entry::Dead { id, at_ms, attempts, cause, reason }, &mut body);
         let sequence = self.append(state, &body)?;
         note(envelope, sequence, None);
         Ok(())
@@ -268,12 +275,13 @@ impl<P: Send + 'static> Journal<P> {
     ///
     /// # Errors
     /// When it could not be written.
-    pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause) -> Result<(), LogError> {
+    pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause, at_ms: u64) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
         let state = lock(&self.state);
         let Some(open) = state.open(id) else { return Ok(()) };
         let mut body = Vec::new();
-        put(&Entry::Dead { id, attempts: open.held.attempts, cause, reason }, &mut body);
+        let attempts = open.held.attempts;
+        put(&Entry::Dead { id, at_ms, attempts, cause, reason }, &mut body);
         self.append(state, &body).map(drop)
     }
 

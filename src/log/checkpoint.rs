@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 64 | head, the first | last entry (place, 32), window (4), 4 zeros, eight counts (64) |
 //! | 65 | open | id (16), number (12), 4 zeros, due (8), held (80), stage |
-//! | 66 | letter | id (16), number (12), 4 zeros, held (80), cause (1), 7 zeros, stage, reason |
+//! | 66 | letter | id (16), number (12), 4 zeros, when (8), held (80), cause (1), 7 zeros, stage, reason |
 //! | 67 | settled | id (16), the oldest completion first |
 //! | 10-12 | state, source, sink | as the entry |
 //!

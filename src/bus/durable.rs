@@ -145,16 +145,6 @@ impl<P: Send + 'static> Bus<P> {
     }
 }
 
-impl<P: Send + 'static> Handle<P> {
-    /// Removes all dead letters of the log for good; how many they were. Those in memory stay.
-    ///
-    /// # Errors
-    /// [`BusError::Log`] when that cannot be written.
-    pub fn purge_log(&self) -> Result<usize, BusError> {
-        Ok(self.core.journal.as_ref().map_or(Ok(0), |journal| journal.purge())?)
-    }
-}
-
 impl<P: Send + 'static> Core<P> {
     /// One publish into a durable stage: into the log first, then into the stage.
     #[cold]
@@ -237,29 +227,6 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn record_one(&self, emit: &mut Envelope<P>, level: Level) -> Result<(), Unwritten> {
         let Some(journal) = &self.journal else { return Err(Unwritten::Failed) };
         journal.accept(&self.registry, self.clock(), emit, level).map(drop).map_err(Unwritten::from)
-    }
-
-    /// Takes in a dead letter that is re-driven into a durable stage; hands it back if the log does
-    /// not take it.
-    pub(crate) fn redrive_durable(
-        &self,
-        stage: &Arc<Stage<P>>,
-        mut envelope: Envelope<P>,
-    ) -> Result<(), (Refusal, Envelope<P>)> {
-        let taken = stage.takes_publish().and_then(|()| {
-            let level = stage.settings().level;
-            match (&self.journal, self.record_one(&mut envelope, level)) {
-                (Some(journal), _) if !journal.is_replayed() => Err(Refusal::NotRecovered),
-                (_, Ok(())) => Ok(()),
-                (_, Err(_)) => Err(Refusal::LogFailed),
-            }
-        });
-        if let Err(refusal) = taken {
-            return Err((refusal, envelope));
-        }
-        self.redriven().add(1);
-        stage.enter_without_source(self, envelope);
-        Ok(())
     }
 
     /// The end of a durable envelope: told and counted when it is safe.

@@ -4,8 +4,8 @@
 //!
 //! - **J1** One lock is the order of everything: under it an id is looked up, and the record is
 //!   appended and folded into the state, which is what a recovery would make of the log.
-//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement
-//!   before its envelope moves and before the permit of its stage is given up.
+//! - **J2** An accept or a re-drive is appended before its envelope enters a stage, and a
+//!   settlement before its envelope moves and before the permit of its stage is given up.
 //! - **J3** Nobody is told of an accept or an end before its record is safe by the log's policy.
 //! - **J4** What cannot be written has not happened: the envelope is left as the log has it.
 //!
@@ -13,6 +13,7 @@
 
 mod end;
 mod keeper;
+mod letters;
 mod recall;
 mod settings;
 mod wire;
@@ -26,9 +27,6 @@ use crate::clock::Clock;
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Cause, Envelope, EnvelopeId, Payload};
 use crate::log::entry::{CauseCode, DurableLevel, Entry, EntryEncodeError};
-use crate::log::fold::fold_record;
-use crate::log::frame::Kind;
-use crate::log::segment;
 use crate::log::state::State;
 use crate::log::{Log, LogError, Receipt, Recovered};
 use crate::stage::engine::Fate;
@@ -131,14 +129,7 @@ impl<P: Send + 'static> Journal<P> {
 
     /// Appends a record and folds it (J1), gives the lock back, and returns the record's sequence.
     fn append(&self, mut guard: MutexGuard<'_, State>, body: &[u8]) -> Result<u64, LogError> {
-        let state = &mut *guard;
-        let appended = self.log.append_if(Kind::Entries, body, &mut |sequence, location| {
-            fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
-                name: segment::name(location.segment),
-                offset: location.offset,
-                source,
-            })
-        });
+        let appended = self.log.append_entries(&mut guard, body);
         drop(guard);
         // Wakers are foreign code.
         self.log.wake();
@@ -283,28 +274,6 @@ impl<P: Send + 'static> Journal<P> {
         let attempts = open.held.attempts;
         put(&Entry::Dead { id, at_ms, attempts, cause, reason }, &mut body);
         self.append(state, &body).map(drop)
-    }
-
-    /// Removes all dead letters of the log; how many they were.
-    ///
-    /// # Errors
-    /// When that could not be written.
-    pub(crate) fn purge(&self) -> Result<usize, LogError> {
-        let letters = self.with_state(|state| {
-            state.letters().map(|(number, letter)| (number, letter.id)).collect::<Vec<_>>()
-        });
-        let mut purged = 0;
-        for (letter, id) in letters {
-            let state = lock(&self.state);
-            if state.letter(letter).is_none() {
-                continue;
-            }
-            let mut body = Vec::new();
-            put(&Entry::Purged { letter, id }, &mut body);
-            self.append(state, &body)?;
-            purged += 1;
-        }
-        Ok(purged)
     }
 
     /// Writes down that the deadline of an envelope passed.

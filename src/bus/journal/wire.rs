@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::envelope::codec::{EnvelopeView, Parts};
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Cause, Envelope, Headers, Payload, PayloadError, Route, Slip};
-use crate::log::entry::{CAUSE_HEADER, CauseCode, DurableLevel, Entry};
+use crate::log::entry::{CAUSE_HEADER, CauseCode, DurableLevel, Entry, EntryNumber};
 use crate::stage::handler::guarded;
 use crate::sync::{Mutex, lock};
 
@@ -70,6 +70,21 @@ impl<P> Wire<P> {
         let body = if is_changed { Some(self.body(envelope)?) } else { None };
         self.with_parts(registry, clock, envelope, (version, body.as_deref()), |parts| {
             Entry::Hop { envelope: *parts }.encode(out).map_err(NotTaken::from)
+        })
+    }
+
+    /// A dead letter that comes in again, with the body that the log has.
+    pub(super) fn redriven(
+        &self,
+        registry: &Mutex<Registry>,
+        clock: &dyn Clock,
+        letter: EntryNumber,
+        envelope: &Envelope<P>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotTaken> {
+        let version = envelope.durable().map_or(0, |durable| durable.body_version);
+        self.with_parts(registry, clock, envelope, (version, None), |parts| {
+            Entry::Redriven { letter, envelope: *parts }.encode(out).map_err(NotTaken::from)
         })
     }
 

@@ -1,9 +1,10 @@
-//! `waystage run` and `waystage log` as people use them: the built command, real files, exit codes.
+//! `waystage run`, `waystage log` and `waystage dead` as people use them: the built command, real files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
 mod account;
 mod books;
+mod dead;
 mod endings;
 mod environment;
 mod input;

@@ -148,8 +148,9 @@ impl<P> DeadLetters<P> {
 
     /// Takes out all that fit.
     pub(crate) fn take_all(&mut self, filter: &LetterFilter) -> Vec<DeadLetter<P>> {
-        let taken = self.letters.extract_if(.., |_, letter| letter.fits(filter));
-        taken.map(|(_, letter)| letter).collect()
+        let fits = self.letters.iter().filter(|(_, letter)| letter.fits(filter));
+        let numbers: Vec<u64> = fits.map(|(&number, _)| number).collect();
+        numbers.iter().filter_map(|number| self.letters.remove(number)).collect()
     }
 
     /// Takes out the oldest one with this id.

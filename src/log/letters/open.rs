@@ -154,7 +154,7 @@ impl OpenLetters {
             attempts: 0,
             body_version: held.body_version + u32::from(edited.is_some()),
             expires_at_ms: None,
-            content_type: edited.and(body.content_type()),
+            content_type: edited.and_then(|_| body.content_type()),
             current: Some(current),
             trail: (&*trail).into(),
             headers: (&headers).into(),

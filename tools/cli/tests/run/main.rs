@@ -1,4 +1,4 @@
-//! `waystage run`, `waystage log` and `waystage dead` as people use them: the built command, real files, exit codes.
+//! `waystage run`, `log` and `dead` as people use them: the built command, real files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 

@@ -229,17 +229,18 @@ impl<P: Send + 'static> Handle<P> {
         let core = &*self.core;
         let now = core.clock().monotonic_ns();
         let map = core.stages();
+        let logged = core.journal.as_ref().map_or(0, |journal| journal.letters());
         Snapshot {
             conservation: core.conservation(),
             stages: map.0.iter().flatten().map(|stage| core.read_stage(stage, now)).collect(),
             workers: core.shared.snapshot(),
-            dead_letters: lock(&core.dead).len()
-                + core.journal.as_ref().map_or(0, |it| it.letters()),
+            dead_letters: lock(&core.dead).len() + logged,
             panics_outside_handlers: core.panics(),
         }
     }
 
-    /// Takes one dead letter out of memory, to look at or to keep elsewhere. It stays counted as dead.
+    /// Takes one dead letter out of memory, to look at or to keep elsewhere. It stays counted as
+    /// dead.
     #[must_use]
     pub fn take_dead_letter(&self, id: EnvelopeId) -> Option<DeadLetter<P>> {
         lock(&self.core.dead).take(id)

@@ -9,8 +9,9 @@
 //! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
 //! (where the bytes are), `tail`, `writer` and `flush` (adding records), `read/` (a log that others
 //! write to), [`mod@verify`] (what is wrong with one), [`mod@salvage`] (what is left of one),
-//! [`letters`] (dead letters of one). What records say: [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and
-//! [`restore`] (a state as records, and back).
+//! [`letters`] (dead letters of one). What records say: [`entry`] (the bytes), [`fold`] and
+//! [`state`] (what is true after them), [`checkpoint`] and [`restore`] (a state as records, and
+//! back).
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
 mod background;

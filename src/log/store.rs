@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::background::Background;
 use super::disk::Disk;
 use super::error::LogError;
-use super::folder::Folder;
+use super::folder::{Folder, WritePath};
 use super::frame::{Kind, Record};
 use super::read::{Follower, Start, lookup, numbers};
 use super::receipt::Receipt;
@@ -76,6 +76,34 @@ impl Log {
         let (log, recovered) = Self::on(folder, &settings, clock, &sinks()?)?;
         Background::start(&log.writer).map_err(LogError::storage("start a thread for", &shown))?;
         Ok((log, recovered))
+    }
+
+    /// Removes the log in a directory, its segments, and leaves whatever else is there; how many
+    /// segments it had. A crash in the middle leaves its newest segments or none.
+    ///
+    /// # Errors
+    /// When somebody has it open, and what the storage says.
+    pub fn discard(path: &Path) -> Result<usize, LogError> {
+        let shown = path.display().to_string();
+        let folder = match Folder::lock(path, WritePath::Call) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(LogError::storage("open", &shown))?,
+        };
+        let Some(folder) = folder else { return Err(LogError::Locked(shown)) };
+        let names = folder.names().map_err(LogError::storage("list", &shown))?;
+        let is_unfinished = |name: &&String| segment::is_unfinished(name);
+        for name in names.iter().filter(is_unfinished) {
+            folder.remove(name).map_err(LogError::storage("remove", name))?;
+        }
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
+        // The oldest first: without its newest segment it could be opened, and had lost something.
+        numbers.sort_unstable();
+        for &number in &numbers {
+            let name = segment::name(number);
+            folder.remove(&name).map_err(LogError::storage("remove", &name))?;
+        }
+        folder.sync_names().map_err(LogError::storage("flush", &shown))?;
+        Ok(numbers.len())
     }
 
     /// Opens a log on any disk, without a thread of its own.

@@ -80,19 +80,34 @@ pub(crate) struct Saved {
     limit: usize,
     /// Bytes a key may have.
     key_bytes_max: usize,
-    values: Mutex<BTreeMap<String, Vec<u8>>>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    values: BTreeMap<String, Vec<u8>>,
+    /// Bytes of all keys and values.
+    bytes: usize,
+}
+
+impl Held {
+    /// Bytes that this key takes; none where there is no value.
+    fn bytes_of(&self, key: &str) -> usize {
+        self.values.get(key).map_or(0, |value| key.len() + value.len())
+    }
 }
 
 impl Saved {
     /// Begins with what the log has.
     pub(crate) fn new(limit: usize, stage: &str, values: BTreeMap<String, Vec<u8>>) -> Self {
         let key_bytes_max = NAMES_BYTES_MAX.saturating_sub(stage.len() + BETWEEN.len_utf8());
-        Self { limit, key_bytes_max, values: Mutex::new(values) }
+        let bytes = values.iter().map(|(key, value)| key.len() + value.len()).sum();
+        Self { limit, key_bytes_max, held: Mutex::new(Held { values, bytes }) }
     }
 
     /// The value behind a key.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        lock(&self.values).get(key).cloned()
+        lock(&self.held).values.get(key).cloned()
     }
 
     /// Adds a value to those that an attempt saves.
@@ -106,11 +121,12 @@ impl Saved {
             return Err(LastingError::Key { length: key.len(), most: self.key_bytes_max });
         }
         let before = saves.insert(key.to_owned(), value.to_vec());
-        let values = lock(&self.values);
-        let kept = values.iter().filter(|(key, _)| !saves.contains_key(*key));
+        let held = lock(&self.held);
         let new = saves.iter().filter(|(_, value)| !value.is_empty());
-        let size = kept.chain(new).map(|(key, value)| key.len() + value.len()).sum();
-        drop(values);
+        let more: usize = new.map(|(key, value)| key.len() + value.len()).sum();
+        let less: usize = saves.keys().map(|key| held.bytes_of(key)).sum();
+        let size = (held.bytes + more).saturating_sub(less);
+        drop(held);
         if size <= self.limit {
             return Ok(());
         }
@@ -123,12 +139,14 @@ impl Saved {
 
     /// The record with these has its place.
     pub(crate) fn apply(&self, saves: BTreeMap<String, Vec<u8>>) {
-        let mut values = lock(&self.values);
+        let mut held = lock(&self.held);
         for (key, value) in saves {
+            held.bytes -= held.bytes_of(&key);
             if value.is_empty() {
-                values.remove(&key);
+                held.values.remove(&key);
             } else {
-                values.insert(key, value);
+                held.bytes += key.len() + value.len();
+                held.values.insert(key, value);
             }
         }
     }

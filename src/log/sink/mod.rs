@@ -27,7 +27,7 @@ use super::disk::FileFlusher;
 use super::entry::{Entry, PATH_BYTES_MAX, Sink};
 use super::error::LogError;
 use super::flusher::Flusher;
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 pub(crate) use check::{agree, settle};
 pub(crate) use file::{RegularFile, SinkStorage};
@@ -111,6 +111,8 @@ pub struct SinkFile {
     end: Mutex<Option<Sink>>,
     /// Whether something was written since the last flush.
     is_dirty: AtomicBool,
+    /// Settlements that added something, since it was opened.
+    additions: AtomicU64,
 }
 
 impl SinkFile {
@@ -156,6 +158,7 @@ impl SinkFile {
             storage,
             end: Mutex::new(None),
             is_dirty: AtomicBool::new(false),
+            additions: AtomicU64::new(0),
         }
     }
 
@@ -175,6 +178,13 @@ impl SinkFile {
     #[must_use]
     pub fn length(&self) -> u64 {
         lock(&self.end).map_or(0, |end| end.length)
+    }
+
+    /// How many settlements added to it since it was opened.
+    #[must_use]
+    pub fn additions(&self) -> u64 {
+        // ORDERING: Relaxed: it is a count.
+        self.additions.load(Ordering::Relaxed)
     }
 
     /// What flushes it (S3).
@@ -273,8 +283,10 @@ impl Written<'_> {
 
     /// The record has its place: what was written counts.
     pub(crate) fn commit(self) {
-        for (_, mut end, after) in self.0 {
+        for (sink, mut end, after) in self.0 {
             *end = Some(after);
+            // ORDERING: Relaxed: it is a count.
+            sink.additions.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

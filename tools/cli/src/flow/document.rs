@@ -9,7 +9,7 @@ use super::problem::{Problem, Span};
 use super::reader::{Item, Reader, entries};
 use super::settings::{Basis, SETTINGS};
 
-const TOP: &[&str] = &["flow", "slip", "input", "bus", "defaults", "stage"];
+const TOP: &[&str] = &["flow", "slip", "input", "bus", "durable", "defaults", "stage"];
 const INPUT: &[&str] = &["files", "format", "id", "unique", "max-line"];
 const BUS: &[&str] = &["workers", "pin", "idle", "hop-limit", "dead-letters"];
 
@@ -47,6 +47,7 @@ impl Reader<'_> {
             slip_span: 0..0,
             input: Input::default(),
             bus: BusSettings::default(),
+            durable: None,
             stages: Vec::new(),
         };
         let items = self.items("the flow", table, TOP);
@@ -66,6 +67,9 @@ impl Reader<'_> {
         }
         if let Some(table) = find("bus").and_then(|item| self.table(item, "a table")) {
             draft.bus = self.bus(table);
+        }
+        if let Some(item) = find("durable") {
+            draft.durable = self.durable(item);
         }
         let mut basis = Basis::default();
         if let Some(table) = find("defaults").and_then(|item| self.table(item, "a table")) {

@@ -4,6 +4,8 @@
 
 mod account;
 mod books;
+#[cfg(target_os = "linux")]
+mod disks;
 mod endings;
 mod environment;
 mod input;

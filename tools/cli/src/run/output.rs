@@ -15,7 +15,7 @@ use crate::words::plain;
 /// A buffer of this many bytes is written out.
 const BLOCK_BYTES: usize = 1 << 16;
 
-/// A file that records are written to, shared by the stages that name it.
+/// A file that the records of a stage are written to.
 #[derive(Debug)]
 pub struct Output {
     /// Its name, as the flow has it.
@@ -162,15 +162,15 @@ pub struct Wanted {
 }
 
 /// Opens every output, or none: what was made is removed again when one of them fails. Nothing is
-/// emptied yet: see [`Output::empty`]. Stages that name one file alike share it.
+/// emptied yet: see [`Output::empty`].
 ///
 /// # Errors
 /// Every output that cannot be written, or that is taken: an input of the same run, say, or the
-/// output of another stage that names it otherwise.
+/// output of another stage, whatever its name.
 pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
     let mut made = Made::default();
     let mut problems = Vec::new();
-    let mut opened: Vec<(Identity, &Wanted, Arc<Output>)> = Vec::new();
+    let mut opened: Vec<(Identity, &Wanted)> = Vec::new();
     let mut outputs = Vec::new();
     for wanted in wanted {
         let Wanted { stage, name, path } = wanted;
@@ -184,23 +184,22 @@ pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Pr
                 "records need a file of their own: give another `path`, or write elsewhere with \
                  --out DIR",
             )),
-            Ok((file, place)) => match opened.iter().find(|(other, ..)| *other == place) {
-                Some((_, before, _)) if before.path != *path => problems.push(Problem::new(
-                    format!(
-                        "output {name} of `{stage}` is the same file as {} of `{}`",
-                        before.name, before.stage
-                    ),
-                    "name it alike in both stages, or give each a file of its own",
-                )),
-                Some((.., output)) => outputs.push(Arc::clone(output)),
-                None => {
-                    let (name, path) = (name.clone(), path.clone());
-                    let state = Mutex::new(State::new(file));
-                    let output = Arc::new(Output { name, path, state });
-                    opened.push((place, wanted, Arc::clone(&output)));
-                    outputs.push(output);
+            Ok((file, place)) => {
+                if let Some((_, before)) = opened.iter().find(|(other, _)| *other == place) {
+                    let Wanted { stage: other, name: before, .. } = before;
+                    problems.push(Problem::new(
+                        format!(
+                            "output {name} of `{stage}` is the same file as {before} of `{other}`"
+                        ),
+                        "send both to one stage, or give each a file of its own",
+                    ));
+                    continue;
                 }
-            },
+                opened.push((place, wanted));
+                let (name, path) = (name.clone(), path.clone());
+                let state = Mutex::new(State::new(file));
+                outputs.push(Arc::new(Output { name, path, state }));
+            }
         }
     }
     if problems.is_empty() {

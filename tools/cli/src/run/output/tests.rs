@@ -27,22 +27,19 @@ fn all_or_none() {
 }
 
 #[test]
-fn equal_files_are_one_and_lines_are_counted() {
+fn lines_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| wanted(folder.path(), name);
     fs::write(folder.path().join("a"), "old text").unwrap();
-    let wanted = [at("a"), at("./a"), at("a")];
-    let outputs = open(&wanted, &Taken::default()).unwrap();
+    let outputs = open(&[at("a")], &Taken::default()).unwrap();
     assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "old text");
-    for output in &outputs {
-        output.empty().unwrap();
-    }
+    outputs[0].empty().unwrap();
     let long = [&[b'x'; 40_000][..], b"\n"].concat();
-    for output in &outputs {
-        output.append(&long).unwrap();
+    for _ in 0..3 {
+        outputs[0].append(&long).unwrap();
     }
     outputs[0].append(b"last\n").unwrap();
-    assert_eq!(outputs[1].finish().unwrap(), 4);
+    assert_eq!(outputs[0].finish().unwrap(), 4);
     let text = fs::read_to_string(folder.path().join("a")).unwrap();
     assert_eq!(text.len(), 3 * long.len() + 5);
 }
@@ -60,9 +57,13 @@ fn one_file_by_two_names_is_refused() {
     symlink("new", folder.path().join("to-new")).unwrap();
     fs::create_dir(folder.path().join("real")).unwrap();
     symlink("real", folder.path().join("linked")).unwrap();
-    for (one, other) in
-        [("old", "hard"), ("soft", "old"), ("to-new", "new"), ("real/a/b", "linked/a/b")]
-    {
+    for (one, other) in [
+        ("old", "old"),
+        ("old", "hard"),
+        ("soft", "old"),
+        ("to-new", "new"),
+        ("real/a/b", "linked/a/b"),
+    ] {
         let problems = open(&[at(one), at(other)], &Taken::default()).unwrap_err();
         let words = format!("{other} of `to-{other}` is the same file as {one} of `to-{one}`");
         assert!(problems[0].what.contains(&words), "{problems:?}");

@@ -1,7 +1,7 @@
 //! Before the start: everything that can be wrong is found here, all at once, and nothing that
 //! exists is changed unless all is right.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use waystage::{Bus, BusSettings, Slip, StageSettings};
@@ -10,7 +10,7 @@ use super::feed::Feed;
 use super::handlers::{Kept, handler};
 use super::ledger::Ledger;
 use super::options::Options;
-use super::output::{self, Output};
+use super::output::{self, Output, Wanted};
 use super::problem::Problem;
 use super::progress::Progress;
 use super::record::Record;
@@ -130,13 +130,16 @@ fn handlers(flow: &Flow, bus: &Bus<Record>, outputs: Vec<Arc<Output>>) -> Result
 }
 
 /// The name and place of each stage's output, in the order of stages.
-fn wanted_outputs(flow: &Flow, options: &Options) -> Vec<(String, PathBuf)> {
+fn wanted_outputs(flow: &Flow, options: &Options) -> Vec<Wanted> {
     let root = options.out.as_deref().unwrap_or(&flow.directory);
-    let paths = flow.opened().filter_map(|stage| match &stage.handler {
-        Handler::Write(path) => Some(path),
+    let wanted = flow.opened().filter_map(|stage| match &stage.handler {
+        Handler::Write(path) => {
+            let (stage, name) = (stage.name.clone(), path.display().to_string());
+            Some(Wanted { stage, name, path: root.join(path) })
+        }
         _ => None,
     });
-    paths.map(|path| (path.display().to_string(), root.join(path))).collect()
+    wanted.collect()
 }
 
 fn feed(

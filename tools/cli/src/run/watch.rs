@@ -35,7 +35,7 @@ const FAREWELL: Duration = Duration::from_millis(200);
 /// Why a run was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupt,
     /// The time of `--duration` was over.
     Duration,

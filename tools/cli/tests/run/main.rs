@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
 mod account;
+#[cfg(target_os = "linux")]
+mod agree;
 mod books;
+#[cfg(target_os = "linux")]
+mod disks;
 mod endings;
 mod environment;
 mod input;

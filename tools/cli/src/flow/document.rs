@@ -13,10 +13,6 @@ const TOP: &[&str] = &["flow", "slip", "input", "bus", "durable", "defaults", "s
 const INPUT: &[&str] = &["files", "format", "id", "unique", "max-line"];
 const BUS: &[&str] = &["workers", "pin", "idle", "hop-limit", "dead-letters"];
 
-/// How text is cut or read.
-pub(super) const FORMATS: &[(&str, Format)] =
-    &[("ndjson", Format::Ndjson), ("csv", Format::Csv), ("lines", Format::Lines)];
-
 const IDLES: &[(&str, Idle)] =
     &[("park", Idle::Park), ("yield", Idle::Yield), ("spin", Idle::Spin)];
 
@@ -116,7 +112,9 @@ impl Reader<'_> {
         for item in self.items("[input]", table, INPUT) {
             match item.key {
                 "files" => input.files = self.files(&item),
-                "format" => input.format = self.choice(&item, FORMATS).unwrap_or(input.format),
+                "format" => {
+                    input.format = self.choice(&item, Format::NAMES).unwrap_or(input.format)
+                }
                 "id" => input.id = self.pointer(&item),
                 "unique" => {
                     input.unique = self.unique(&item);

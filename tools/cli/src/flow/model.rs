@@ -66,6 +66,24 @@ pub struct Durable {
     pub sync: Sync,
 }
 
+impl Format {
+    /// All of them, as a flow file names them.
+    pub const NAMES: &[(&str, Self)] =
+        &[("ndjson", Self::Ndjson), ("csv", Self::Csv), ("lines", Self::Lines)];
+
+    /// As a flow file names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| *name)
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+}
+
 /// One stage.
 #[derive(Debug, Clone)]
 pub struct Stage {

@@ -70,6 +70,7 @@ pub use log::letters::{LetterFilter, Redrive, Redriven};
 pub use metrics::{Conservation, Lint, Snapshot, StageSnapshot};
 pub use stage::context::{Batch, Context, EmitError, EmitRefused};
 pub use stage::handler::{Failure, Handler};
+pub use stage::lasting::LastingError;
 pub use stage::settings::{Level, OnFull, Retry, SettingError, StageSettings};
 pub use worker::{Idle, Pin, Pool, PoolError, PoolSettings};
 

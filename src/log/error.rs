@@ -5,6 +5,7 @@ use std::io;
 use super::checkpoint::CheckpointError;
 use super::fold::FoldError;
 use super::judge::{Damage, Flaw};
+use super::sink::SinkFault;
 use super::survey::Order;
 
 /// An error of the log.
@@ -39,6 +40,18 @@ pub enum LogError {
     /// A checkpoint is there as a whole, and does not say what was written.
     #[error("{0}; salvage what is readable into another directory")]
     Checkpoint(#[from] CheckpointError),
+    /// The file of a sink does not hold what the log says it does. Nothing was changed.
+    #[error(
+        "output `{name}` in {path}: {fault}; put it back as it was, or begin anew without the log"
+    )]
+    Sink {
+        /// The name of the sink.
+        name: String,
+        /// Its file.
+        path: String,
+        /// What is wrong.
+        fault: SinkFault,
+    },
     /// Somebody writes to it.
     #[error(
         "the log in `{0}` is open for writing elsewhere; stop that first, or open it read-only"
@@ -64,6 +77,12 @@ pub enum LogError {
         /// The first that is still there.
         first: u64,
     },
+    /// What was added to output files may not be there yet, and these are not known here.
+    #[error(
+        "the log in `{0}` was not closed, and what its last records added to outputs may not be \
+         there; let the bus that has these outputs open the log first"
+    )]
+    Unsettled(String),
     /// The directory holds no segment.
     #[error("there is no log in `{0}`")]
     NoLog(String),

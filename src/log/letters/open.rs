@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::disk::Disk;
-use super::super::entry::{CAUSE_HEADER, Entry, EntryNumber};
+use super::super::entry::{CAUSE_HEADER, Entry, EntryNumber, entries};
 use super::super::error::LogError;
 use super::super::folder::Folder;
+use super::super::frame::Kind;
 use super::super::read::outline;
-use super::super::recover::Recovered;
+use super::super::recover::{Recovered, inspect};
 use super::super::settings::LogSettings;
 use super::super::state::Letter;
 use super::super::store::Log;
@@ -52,7 +53,8 @@ impl OpenLetters {
     /// Opens the log in a directory.
     ///
     /// # Errors
-    /// As [`Log::open`], and when there is none.
+    /// As [`Log::open`]; when there is none, and when it was not closed and its last records added
+    /// something to sinks, which a bus that has them has to look at first.
     pub fn open(path: &Path) -> Result<Self, LogError> {
         let shown = path.display().to_string();
         let segments = outline(path)?.segments;
@@ -64,9 +66,17 @@ impl OpenLetters {
             None if segments.is_empty() => return Err(LogError::NoLog(shown)),
             None => {}
         }
-        let (log, recovered) = Log::open(path, settings)?;
         let folder = Folder::unlocked(path).map_err(LogError::storage("open", &shown))?;
-        Self::on(log, recovered, Arc::new(folder))?.ok_or(LogError::NoLog(shown))
+        let folder: Arc<dyn Disk> = Arc::new(folder);
+        let (log, recovered) = Log::open_with(path, settings, &mut || {
+            // Opening makes safe what is there, and only a bus with its sinks can say whether that
+            // agrees with them.
+            if has_unsafe_additions(&*folder)? {
+                return Err(LogError::Unsettled(shown.clone()));
+            }
+            Ok(Vec::new())
+        })?;
+        Self::on(log, recovered, folder)?.ok_or(LogError::NoLog(shown))
     }
 
     /// The same on a log that is open on a disk; `None` where there was none.
@@ -206,4 +216,18 @@ impl OpenLetters {
         self.log.wake();
         Ok(())
     }
+}
+
+/// Whether records that are not known to be durable added something to sinks.
+pub(in crate::log) fn has_unsafe_additions(disk: &dyn Disk) -> Result<bool, LogError> {
+    let Some(found) = inspect(disk)? else { return Ok(false) };
+    let mut has_some = false;
+    found.visit_from(found.verdict.watermark + 1, |_, record| {
+        if record.stamp.kind == Kind::Entries {
+            let body = record.body();
+            has_some |= entries(&body).any(|entry| matches!(entry, Ok(Entry::Sink { .. })));
+        }
+        Ok::<(), LogError>(())
+    })?;
+    Ok(has_some)
 }

@@ -10,7 +10,8 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::envelope::EnvelopeId;
 use crate::envelope::codec::Parts;
-use crate::log::entry::{CAUSE_HEADER, CauseCode, DurableLevel, Entry, EntryNumber};
+use crate::log::entry::{CAUSE_HEADER, CauseCode, DurableLevel, Entry, EntryNumber, Sink};
+use crate::log::letters::open::has_unsafe_additions;
 use crate::log::letters::{LetterFilter, Letters, OpenLetters, Redrive, Redriven};
 use crate::log::settings::{LogSettings, Sync};
 use crate::log::simulated::Fault;
@@ -84,7 +85,7 @@ fn log_settings() -> LogSettings {
 fn opened(disk: &SimulatedDisk) -> Result<OpenLetters, LogError> {
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let clock = Arc::new(ManualClock::new());
-    let (log, recovered) = Log::on(Arc::clone(&shared), &log_settings(), clock)?;
+    let (log, recovered) = Log::on(Arc::clone(&shared), &log_settings(), clock, &[])?;
     Ok(OpenLetters::on(log, recovered, shared)?.expect("there is a log"))
 }
 
@@ -190,7 +191,7 @@ fn a_letter_that_was_redriven_often_enough_stays() {
 /// Envelope 1 is given up once more.
 fn die_again(disk: &SimulatedDisk) {
     let clock = Arc::new(ManualClock::new());
-    let (log, _) = Log::on(Arc::new(disk.clone()), &log_settings(), clock).unwrap();
+    let (log, _) = Log::on(Arc::new(disk.clone()), &log_settings(), clock, &[]).unwrap();
     let mut body = Vec::new();
     dead(1, 500, "no pears").encode(&mut body).unwrap();
     let _receipt = log.append(&body).unwrap();
@@ -268,6 +269,24 @@ fn bounds_and_pace_leave_the_rest() {
     let letters = looked(&disk);
     assert_eq!(letters.picked(&LetterFilter::default()), LETTERS[1..3]);
     assert_eq!(letters.state().counts().purged, 1);
+}
+
+/// What was added to an output is looked at by who has that output, before it is taken for safe.
+#[test]
+fn a_log_that_was_not_closed_is_left_to_who_has_its_outputs() {
+    for is_safe in [false, true] {
+        let mut live = Live::new(1);
+        let mut body = Vec::new();
+        let sink = Sink { device: 1, inode: 2, length: 3, added: 3, checksum: 4 };
+        Entry::Sink { name: b"alerts", sink }.encode(&mut body).unwrap();
+        live.entries(&body).unwrap();
+        live.tail.flush().unwrap();
+        if is_safe {
+            live.record(Kind::Mark, &[]).unwrap();
+        }
+        let found = has_unsafe_additions(&live.disk.after_kill()).unwrap();
+        assert_eq!(found, !is_safe);
+    }
 }
 
 /// Letters by number, and open envelopes by id with how often they were re-driven.

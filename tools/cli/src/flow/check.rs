@@ -3,6 +3,7 @@
 //! Files are opened and closed, nothing is created or changed. Problems of the flow file go to
 //! the error stream, the tick list is data.
 
+mod destination;
 mod files;
 #[cfg(test)]
 mod tests;
@@ -11,10 +12,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
+use waystage::{Bus, BusSettings, StageSettings};
 
 use super::model::Flow;
 use super::origins::{self, Origin};
 use super::{Problems, read};
+use crate::run::record::Record;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -85,6 +88,7 @@ pub fn check(options: &CheckOptions) -> Report {
     let hops = counted(flow.slip.len(), "hop");
     let mut ticks =
         vec![right("syntax and keys", tables), right("slip", format!("{hops}, {stages}"))];
+    ticks.extend(refusal(&flow));
     if !options.no_files {
         ticks.push(files::input(&flow));
         ticks.push(files::outputs(&flow, options));
@@ -149,6 +153,21 @@ fn settings(flow: &Flow, source: &str, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {:<32} {:<24} {origin}", setting.key, setting.value)?;
     }
     Ok(())
+}
+
+/// What the bus would refuse, asked of one without threads and with room for nothing: cores that
+/// this process may not use, say.
+fn refusal(flow: &Flow) -> Option<Tick> {
+    let trial = || {
+        let bus = Bus::<Record>::start(BusSettings { workers: 0, ..flow.bus.clone() })?;
+        for stage in flow.opened() {
+            let settings = StageSettings { capacity: 1, ..stage.settings.clone() };
+            bus.open_stage(&stage.name, settings, None)?;
+        }
+        bus.slip(flow.slip.iter().map(String::as_str))
+    };
+    let error: waystage::BusError = trial().err()?;
+    Some(Tick { what: "bus", found: "refused".to_owned(), wrong: vec![error.to_string()] })
 }
 
 fn right(what: &'static str, found: String) -> Tick {

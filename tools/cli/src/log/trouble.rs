@@ -59,6 +59,9 @@ impl Subject<'_> {
             }
             LogError::Gone { .. } => (Exit::Failed, "`waystage log stat` says what is there"),
             LogError::Version { .. } => (Exit::Failed, "nothing was changed"),
+            LogError::Unsettled(_) => {
+                (Exit::Failed, "`waystage run FLOW` opens it, and goes on; nothing was changed")
+            }
             LogError::TooLarge { .. } => {
                 (Exit::Failed, "it was not written; what was there before is as it was")
             }

@@ -4,9 +4,11 @@
 //! the end is told by [`Output::finish`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use waystage::log::SinkFile;
 
 use super::problem::Problem;
 use crate::files::{Identity, Taken};
@@ -15,19 +17,32 @@ use crate::words::plain;
 /// A buffer of this many bytes is written out.
 const BLOCK_BYTES: usize = 1 << 16;
 
-/// A file that records are written to, shared by the stages that name it.
+/// A file that the records of a stage are written to.
 #[derive(Debug)]
 pub struct Output {
     /// Its name, as the flow has it.
     pub name: String,
     path: PathBuf,
-    state: Mutex<State>,
+    to: To,
+}
+
+/// How lines get there.
+#[derive(Debug)]
+enum To {
+    /// Through a buffer.
+    File(Mutex<State>),
+    /// With the settlements of a durable flow.
+    Sink(Arc<SinkFile>),
 }
 
 #[derive(Debug)]
 struct State {
     file: File,
+    /// Where the whole lines in the file end.
+    end: u64,
+    /// What comes behind them: whole lines.
     buffer: Vec<u8>,
+    /// Lines in the file and in the buffer.
     lines: u64,
     /// Whether what an earlier run left is gone.
     emptied: bool,
@@ -35,7 +50,7 @@ struct State {
 
 impl State {
     fn new(file: File) -> Self {
-        Self { file, buffer: Vec::new(), lines: 0, emptied: false }
+        Self { file, end: 0, buffer: Vec::new(), lines: 0, emptied: false }
     }
 }
 
@@ -45,7 +60,7 @@ impl Output {
     /// # Errors
     /// What the system says.
     pub fn empty(&self) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut state) = self.state() else { return Ok(()) };
         if !state.emptied {
             state.file.set_len(0)?;
             state.emptied = true;
@@ -56,7 +71,23 @@ impl Output {
     /// Whether what an earlier run left is gone.
     #[must_use]
     pub fn is_emptied(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).emptied
+        self.state().is_none_or(|state| state.emptied)
+    }
+
+    /// The sink of a durable flow.
+    #[must_use]
+    pub fn sink(&self) -> Option<&Arc<SinkFile>> {
+        match &self.to {
+            To::File(_) => None,
+            To::Sink(sink) => Some(sink),
+        }
+    }
+
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        match &self.to {
+            To::File(state) => Some(state.lock().unwrap_or_else(PoisonError::into_inner)),
+            To::Sink(_) => None,
+        }
     }
 
     /// Adds one line; `line` brings its own line end.
@@ -64,12 +95,12 @@ impl Output {
     /// # Errors
     /// The file refused a block, and the line is not part of it.
     pub fn append(&self, line: &[u8]) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut state) = self.state() else { return Err(io::ErrorKind::Unsupported.into()) };
         state.buffer.extend_from_slice(line);
         if state.buffer.len() >= BLOCK_BYTES
             && let Err(error) = state.flush()
-            && state.buffer.len() >= line.len()
         {
+            // The last line is the last to be written, so it is still here.
             let rest = state.buffer.len() - line.len();
             state.buffer.truncate(rest);
             return Err(error);
@@ -81,16 +112,21 @@ impl Output {
     /// Writes out what is in the buffer, for whoever reads the file meanwhile. A failure is told
     /// by the next block, or in the end.
     pub fn show(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = state.flush();
+        if let Some(mut state) = self.state() {
+            let _ = state.flush();
+        }
     }
 
-    /// Writes out what is in the buffer; returns the lines in the file.
+    /// Writes out what is in the buffer; returns the lines in the file, those of this run where it
+    /// is a sink.
     ///
     /// # Errors
     /// The lines that are in the file, those that are not, and why.
     pub fn finish(&self) -> Result<u64, (u64, u64, io::Error)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = match &self.to {
+            To::Sink(sink) => return Ok(sink.additions()),
+            To::File(state) => state.lock().unwrap_or_else(PoisonError::into_inner),
+        };
         let Err(error) = state.flush() else {
             return Ok(state.lines);
         };
@@ -106,7 +142,7 @@ impl Output {
 }
 
 impl State {
-    /// Writes the buffer out; what the file did not take stays.
+    /// Writes the buffer out; lines of which the file did not take all stay, and are not in it.
     fn flush(&mut self) -> io::Result<()> {
         let mut written = 0;
         let mut result = Ok(());
@@ -124,22 +160,52 @@ impl State {
                 }
             }
         }
+        if result.is_err() {
+            let whole = self.buffer[..written].iter().rposition(|byte| *byte == b'\n');
+            let whole = whole.map_or(0, |last| last + 1);
+            if whole < written {
+                // Why it could not be written is what is told.
+                let _ = self.cut(self.end + whole as u64);
+            }
+            written = whole;
+        }
+        self.end += written as u64;
         self.buffer.drain(..written);
         result
     }
+
+    /// Takes the part of a line that was written out of the file again: a disk that is full takes
+    /// any part of a block. What cannot be taken out is written over by what comes next.
+    fn cut(&mut self, end: u64) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(end))?;
+        self.file.set_len(end)
+    }
+}
+
+/// What a stage writes to.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The stage.
+    pub stage: String,
+    /// The file, as the flow has it.
+    pub name: String,
+    /// Where that is.
+    pub path: PathBuf,
 }
 
 /// Opens every output, or none: what was made is removed again when one of them fails. Nothing is
-/// emptied yet: see [`Output::empty`]. Equal files are one output, whatever their names.
+/// emptied yet: see [`Output::empty`].
 ///
 /// # Errors
-/// Every output that cannot be written, or that is taken: an input of the same run, say.
-pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
+/// Every output that cannot be written, or that is taken: an input of the same run, say, or the
+/// output of another stage, whatever its name.
+pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Problem>> {
     let mut made = Made::default();
     let mut problems = Vec::new();
-    let mut opened: Vec<(Identity, Arc<Output>)> = Vec::new();
+    let mut opened: Vec<(Identity, &Wanted)> = Vec::new();
     let mut outputs = Vec::new();
-    for (name, path) in wanted {
+    for wanted in wanted {
+        let Wanted { stage, name, path } = wanted;
         match made.open(path, taken) {
             Err(Refusal::System(error)) => problems.push(Problem::new(
                 format!("output {name} ({}): {}", path.display(), plain(&error)),
@@ -151,16 +217,20 @@ pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Outpu
                  --out DIR",
             )),
             Ok((file, place)) => {
-                let before = opened.iter().find(|(other, _)| *other == place);
-                let output = before.map_or_else(
-                    || {
-                        let (name, path) = (name.clone(), path.clone());
-                        Arc::new(Output { name, path, state: Mutex::new(State::new(file)) })
-                    },
-                    |(_, output)| Arc::clone(output),
-                );
-                opened.push((place, Arc::clone(&output)));
-                outputs.push(output);
+                if let Some((_, before)) = opened.iter().find(|(other, _)| *other == place) {
+                    let Wanted { stage: other, name: before, .. } = before;
+                    problems.push(Problem::new(
+                        format!(
+                            "output {name} of `{stage}` is the same file as {before} of `{other}`"
+                        ),
+                        "send both to one stage, or give each a file of its own",
+                    ));
+                    continue;
+                }
+                opened.push((place, wanted));
+                let (name, path) = (name.clone(), path.clone());
+                let to = To::File(Mutex::new(State::new(file)));
+                outputs.push(Arc::new(Output { name, path, to }));
             }
         }
     }
@@ -169,6 +239,16 @@ pub fn open(wanted: &[(String, PathBuf)], taken: &Taken) -> Result<Vec<Arc<Outpu
     }
     made.undo();
     Err(problems)
+}
+
+/// The outputs of a durable flow, whose bus has opened them.
+#[must_use]
+pub fn sinks(wanted: &[Wanted], find: impl Fn(&str) -> Option<Arc<SinkFile>>) -> Vec<Arc<Output>> {
+    let output = |Wanted { name, path, .. }: &Wanted| {
+        let to = To::Sink(find(name)?);
+        Some(Arc::new(Output { name: name.clone(), path: path.clone(), to }))
+    };
+    wanted.iter().filter_map(output).collect()
 }
 
 /// What was made while opening, newest last.
@@ -199,11 +279,12 @@ impl Made {
         if let Some(folder) = path.parent() {
             self.make_folder(folder)?;
         }
-        let existed = fs::symlink_metadata(path).is_ok();
+        let existed = fs::metadata(path).is_ok();
         // Emptied later, once there is something to write.
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         if !existed {
-            self.files.push(path.to_owned());
+            // Where links lead to.
+            self.files.push(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
         }
         let metadata = file.metadata()?;
         taken.check(&metadata).map_err(Refusal::Taken)?;
@@ -237,61 +318,4 @@ impl Made {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    #[cfg(target_os = "linux")]
-    use std::sync::Mutex;
-
-    #[cfg(target_os = "linux")]
-    use super::{Output, State};
-    use super::{Taken, open};
-
-    #[test]
-    fn all_or_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| (name.to_owned(), folder.path().join(name));
-        fs::write(folder.path().join("old"), "kept").unwrap();
-        let problems =
-            open(&[at("old"), at("new/deep/a"), at("old/b")], &Taken::default()).unwrap_err();
-        assert_eq!(problems.len(), 1);
-        assert!(problems[0].what.contains("old/b"), "{problems:?}");
-        assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "kept");
-        assert!(!folder.path().join("new").exists());
-    }
-
-    #[test]
-    fn equal_files_are_one_and_lines_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| (name.to_owned(), folder.path().join(name));
-        fs::create_dir(folder.path().join("sub")).unwrap();
-        fs::write(folder.path().join("a"), "old text").unwrap();
-        fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
-        let wanted = [at("a"), at("sub/../a"), at("b")];
-        let outputs = open(&wanted, &Taken::default()).unwrap();
-        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "old text");
-        for output in &outputs {
-            output.empty().unwrap();
-        }
-        let long = [&[b'x'; 40_000][..], b"\n"].concat();
-        for output in &outputs {
-            output.append(&long).unwrap();
-        }
-        outputs[0].append(b"last\n").unwrap();
-        assert_eq!(outputs[1].finish().unwrap(), 4);
-        let text = fs::read_to_string(folder.path().join("a")).unwrap();
-        assert_eq!(text.len(), 3 * long.len() + 5);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_full_device_fails_the_attempt_and_loses_no_count() {
-        let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let state = Mutex::new(State::new(file));
-        let output = Output { name: "full".to_owned(), path: "/dev/full".into(), state };
-        let long = [&[b'x'; 40_000][..], b"\n"].concat();
-        output.append(&long).unwrap();
-        assert!(output.append(&long).is_err());
-        let (written, lost, _) = output.finish().unwrap_err();
-        assert_eq!((written, lost), (0, 1));
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
-//! Ctrl-C and SIGTERM: while a run goes on the first asks it to stop, and the next ends the process
-//! at once; before and after, the first one does.
+//! Ctrl-C, SIGTERM, and SIGHUP of a terminal that went: while a run goes on the first asks it to
+//! stop, and the next ends the process at once; before and after, the first one does. A SIGHUP that
+//! was ignored when the process began stays so: that is what `nohup` is for.
 //!
 //! Some programs send a signal twice in one breath (`timeout` does, to its child and to the group):
 //! so the next one counts only once the first was noticed.
@@ -8,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::exit::SECOND_INTERRUPT;
@@ -37,7 +38,8 @@ impl Interrupt {
     /// The system refused.
     pub fn watch() -> io::Result<Self> {
         let interrupt = Self::never();
-        for signal in [SIGINT, SIGTERM] {
+        let hangup = (!ignores(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             let ends_at_once = Arc::clone(&interrupt.ends_at_once);
             flag::register_conditional_shutdown(signal, SECOND_INTERRUPT, ends_at_once)?;
             flag::register(signal, Arc::clone(&interrupt.asked))?;
@@ -60,4 +62,12 @@ impl Interrupt {
     pub fn came(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
+}
+
+/// Whether this process ignores the signal; taken for granted where the system does not tell.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }

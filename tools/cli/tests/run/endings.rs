@@ -25,7 +25,7 @@ fn until_ready(scratch: &Scratch) {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_first_interrupt_drains() {
-    for name in ["-INT", "-TERM"] {
+    for name in ["-INT", "-TERM", "-HUP"] {
         let scratch = busy("10us");
         let child = scratch.start(&["run", "flow.toml", "--json"], &records(20));
         until_ready(&scratch);
@@ -75,6 +75,25 @@ fn leftovers_are_as_many_as_the_books_say() {
     let waiting: u64 = leftovers.iter().map(|left| number(left, "/waiting")).sum();
     assert!(waiting > 0, "{document}");
     assert_eq!(waiting, number(&document, "/undelivered"), "{document}");
+}
+
+/// What `nohup` is for.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_that_is_ignored_stays_so() {
+    let scratch = busy("10us");
+    let program = scratch.command(&[]).get_program().to_owned();
+    let mut command = scratch.wrapped("sh", &["-c", "trap '' HUP; exec \"$0\" run flow.toml"]);
+    command.arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdin = child.stdin.as_mut().expect("it was piped");
+    std::io::Write::write_all(stdin, records(20).as_bytes()).unwrap();
+    until_ready(&scratch);
+    signal(&child, "-HUP");
+    // The end of its input, and nothing else, ends it.
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.data.contains("20 accepted = 20 completed"), "{}", said.data);
 }
 
 #[cfg(target_os = "linux")]
@@ -184,25 +203,6 @@ fn dead_letters_beyond_the_bound_are_named() {
     assert!(said.talk.contains(words), "{}", said.talk);
 }
 
-/// The command where no file may have a single byte.
-#[cfg(target_os = "linux")]
-fn full_disk(scratch: &Scratch, arguments: &[&str]) -> std::process::Command {
-    let program = scratch.command(&[]).get_program().to_owned();
-    let mut command = scratch.wrapped("sh", &["-c"]);
-    command.arg("trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"").arg(program).args(arguments);
-    command
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_output_that_breaks_is_a_failure() {
-    let scratch = Scratch::with_lines(records(3), "");
-    let said = Said::of(&mut full_disk(&scratch, &["run", "flow.toml"]));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.talk.contains("error: output out/all.ndjson: "), "{}", said.talk);
-    assert!(said.talk.contains("3 records that were done are not in it"), "{}", said.talk);
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn an_input_that_breaks_is_a_failure() {
@@ -226,25 +226,4 @@ fn a_verbose_run_says_what_it_is_made_of() {
     assert!(!said.data.contains('\u{1b}'));
     let said = scratch.run(&["run", "flow.toml", "--color", "always"]);
     assert!(said.data.contains('\u{1b}'), "{}", said.data);
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_disk_that_is_full_loses_nothing_unnamed() {
-    let count = 20_000;
-    let scratch = Scratch::with_lines(records(count), "");
-    let said = Said::of(&mut full_disk(&scratch, &["run", "flow.toml", "--json"]));
-    assert_eq!(said.code, Some(1), "{}", said.talk);
-    let document: Value = serde_json::from_str(&said.data).unwrap();
-    assert_eq!(document["adds_up"], true);
-    assert_eq!(document["dead_letters"][0]["stage"], "keep");
-    let error = document["dead_letters"][0]["error"].as_str().unwrap();
-    assert!(error.starts_with("writing out/all.ndjson: "), "{error}");
-    let (dead, done) = (number(&document, "/dead"), number(&document, "/completed"));
-    assert_eq!(dead + number(&document, "/dropped") + done, count as u64);
-    assert_eq!(number(&document, "/written/0/lines"), 0);
-    let lost = document["errors"][0].as_str().unwrap();
-    let words =
-        format!("{} records that were done are not in it", waystage_cli::words::count(done));
-    assert!(lost.contains(&words), "{lost}");
 }

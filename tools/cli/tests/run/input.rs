@@ -273,3 +273,14 @@ fn an_empty_id_is_none() {
     assert_eq!(scratch.run(&["run", "flow.toml"]).code, Some(0));
     assert_eq!(scratch.lines("out/all.ndjson"), 3);
 }
+
+/// As JSON leaves it open, it is decided: everywhere the last of equal keys counts.
+#[test]
+fn of_equal_keys_the_last_counts_everywhere() {
+    let text = "{\"id\":\"a\",\"n\":1,\"id\":\"b\"}\n{\"id\":\"b\"}\n{\"id\":\"a\"}\n";
+    let scratch = Scratch::with_lines(text, "id = \"/id\"\nunique = true");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(document["input"]["skipped"], 1, "the second has the id of the first");
+    assert_eq!(scratch.read("out/all.ndjson"), "{\"id\":\"b\",\"n\":1}\n{\"id\":\"a\"}\n");
+}

@@ -3,8 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
 mod account;
+#[cfg(target_os = "linux")]
+mod agree;
 mod books;
 mod dead;
+#[cfg(target_os = "linux")]
+mod disks;
 mod endings;
 mod environment;
 mod input;

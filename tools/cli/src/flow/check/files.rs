@@ -1,11 +1,10 @@
 //! The files that a flow names: inputs that must be there, outputs that must be writable.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
-
+use super::destination::{Destination, destination};
 use super::{CheckOptions, Flow, Tick, bytes_text, counted};
 use crate::files::Taken;
 use crate::flow::model::Handler;
@@ -88,10 +87,17 @@ pub(super) fn outputs(flow: &Flow, options: &CheckOptions) -> Tick {
     let of = of.map_or_else(String::new, |name| format!(" (from {name} of the environment)"));
     let root = options.out.as_deref().unwrap_or(&flow.directory);
     let mut files = 0;
+    let mut known: Vec<(&str, &Path, Destination)> = Vec::new();
     for stage in flow.opened() {
-        if let Handler::Write(path) = &stage.handler {
-            files += 1;
-            if let Err(error) = writable(&root.join(path), &taken) {
+        let Handler::Write(path) = &stage.handler else { continue };
+        files += 1;
+        let found = destination(&root.join(path), &taken).and_then(|found| {
+            known.iter().try_for_each(|other| beside(&found, other))?;
+            Ok(found)
+        });
+        match found {
+            Ok(found) => known.push((&stage.name, path, found)),
+            Err(error) => {
                 wrong.push(format!("`{}`: `{}`: {error}{of}", stage.name, path.display()));
             }
         }
@@ -99,31 +105,19 @@ pub(super) fn outputs(flow: &Flow, options: &CheckOptions) -> Tick {
     Tick { what: "outputs writable", found: counted(files, "file"), wrong }
 }
 
-/// Whether a file can be written, asked of the system without making or changing anything.
-fn writable(path: &Path, taken: &Taken) -> Result<(), String> {
-    if let Ok(metadata) = fs::metadata(path) {
-        if metadata.is_dir() {
-            return Err("this is a folder".to_owned());
-        }
-        taken.check(&metadata).map_err(str::to_owned)?;
-        OpenOptions::new().append(true).open(path).map_err(|error| plain(&error))?;
-        return Ok(());
+/// Whether an output can be there beside that of another stage.
+fn beside(found: &Destination, other: &(&str, &Path, Destination)) -> Result<(), String> {
+    let (stage, path, other) = other;
+    let shown = path.display();
+    if found == other {
+        return Err(format!(
+            "the same file as `{shown}` of `{stage}`; send both to one stage, or give each its own"
+        ));
     }
-    let here = |folder: &'_ Path| match folder.as_os_str().is_empty() {
-        true => PathBuf::from("."),
-        false => folder.to_owned(),
-    };
-    let mut folders = path.ancestors().skip(1).map(here);
-    // Links that lead nowhere are in the way.
-    let Some(folder) = folders.find(|folder| fs::symlink_metadata(folder).is_ok()) else {
-        return Err("no such folder".to_owned());
-    };
-    if !folder.is_dir() {
-        return Err(format!("{} is not a folder", folder.display()));
+    if found.is_in_the_way_of(other) || other.is_in_the_way_of(found) {
+        return Err(format!("one of this and `{shown}` of `{stage}` is a folder to the other"));
     }
-    // The system knows what permissions do not tell: who asks, and what is mounted read-only.
-    accessat(CWD, &folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-        .map_err(|error| format!("{}: {}", folder.display(), plain(&error.into())))
+    Ok(())
 }
 
 fn shown(directory: &Path) -> String {

@@ -147,7 +147,8 @@ pub(super) fn finish_outputs(outputs: &Outputs) -> (Vec<Written>, Vec<String>) {
         let lines = output.finish().unwrap_or_else(|(lines, lost, error)| {
             let lost = count(lost);
             failures.push(format!(
-                "output {path}: {error}; {lost} records that were done are not in it"
+                "output {path}: {error}; {lost} records that were done are not in it; make room \
+                 there, or write elsewhere with --out DIR, and run it again"
             ));
             lines
         });

@@ -352,3 +352,26 @@ fn watches(process: u32) -> bool {
     let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     caught.is_some_and(|mask| mask & 0b10 != 0)
 }
+
+/// A record that cannot be read is corrected in the log, and the next run takes it up.
+#[test]
+fn a_flow_goes_on_with_what_was_redriven() {
+    let lines = "{\"id\":1}\nnot json\n{\"id\":3}\n";
+    let scratch = Scratch::with_lines(lines, "[durable]\ndir = \"log\"\n");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let all = letters(&scratch, &[]);
+    let [letter] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&letter["stage"], &letter["cause"]), (&"parse".into(), &"handler_failed".into()));
+    let number = letter["letter"].as_str().unwrap();
+    let body = scratch.run(&["dead", "show", "log", number, "--body"]);
+    scratch.put("new", fine(&body).replace("not json", "{\\\"id\\\":2}"));
+    let redrive = ["redrive", "log", number, "--edit", "new"];
+    ends(&scratch, &redrive, 0, &["re-driven 1 to parse", "waystage run FLOW"]);
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(scratch.read("out/all.ndjson"), "{\"id\":1}\n{\"id\":3}\n{\"id\":2}\n");
+    ends(&scratch, &["list", "log"], 0, &["no dead letters"]);
+    let said = scratch.run(&["log", "verify", "log", "--deep"]);
+    assert!(fine(&said).contains("0 open, 0 dead letters"), "{}", said.data);
+}

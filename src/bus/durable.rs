@@ -312,7 +312,10 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn bury_durable(&self, _: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause) {
         let Some(journal) = &self.journal else { return };
         let end = match journal.record_dead(&mut envelope, &cause) {
-            Ok(()) => Settled::Dead(cause),
+            Ok(()) => {
+                envelope.extras_mut().cause = Some(Box::new(cause.clone()));
+                Settled::Dead(cause)
+            }
             Err(_) => Settled::Undelivered,
         };
         self.end_durable(journal, envelope, end);

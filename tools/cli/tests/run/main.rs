@@ -8,6 +8,7 @@ mod agree;
 mod books;
 #[cfg(target_os = "linux")]
 mod disks;
+mod durable;
 mod endings;
 mod environment;
 mod input;

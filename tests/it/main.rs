@@ -13,6 +13,7 @@ mod panics;
 mod ported;
 mod retry;
 mod reuse;
+mod sinks;
 mod slips;
 mod smoke;
 mod still_clock;

@@ -5,6 +5,7 @@ mod batches;
 mod cycles;
 mod durable;
 mod faults;
+mod letters;
 mod lifecycle;
 mod liveness;
 mod memory;

@@ -147,7 +147,8 @@ pub fn watch(
     let shutdown = bus.shutdown(Duration::ZERO);
     let (books, leftovers) = watch.close(&shutdown.leftovers);
     let infos = bus.dead_letters();
-    let dead = infos.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let in_memory = infos.iter().filter(|info| !info.is_in_log);
+    let dead = in_memory.filter_map(|info| bus.take_dead_letter(info.id)).collect();
     let (number, named) = ledger.taken();
     let name = |route| bus.name(route).unwrap_or_default();
     let told = (number, named.into_iter().map(|taken| Told::new(taken, name)).collect());

@@ -1,4 +1,4 @@
-//! `waystage run` and `waystage log` as people use them: the built command, real files, exit codes.
+//! `waystage run`, `log` and `dead` as people use them: the built command, real files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
@@ -6,6 +6,7 @@ mod account;
 #[cfg(target_os = "linux")]
 mod agree;
 mod books;
+mod dead;
 #[cfg(target_os = "linux")]
 mod disks;
 mod durable;

@@ -76,14 +76,16 @@ impl<P: Send + 'static> Journal<P> {
     /// read has none: it is told when it is taken up.
     pub(crate) fn stages_ahead(&self) -> BTreeSet<String> {
         let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
-        let forms: Vec<Place> = self.with_state(|state| {
+        let held: Vec<Held> = self.with_state(|state| {
             let open = state.open_in_order();
-            open.iter().filter(is_old).map(|(_, open)| open.held.form).collect()
+            // Only where it leads is asked for, not its body.
+            let form = |held: &Held| Held { body: held.form, ..held.clone() };
+            open.iter().filter(is_old).map(|(_, open)| form(&open.held)).collect()
         });
         let mut stages = BTreeSet::new();
-        for form in forms {
-            let Ok(form) = self.wire_form(form) else { continue };
-            let Ok(view) = EnvelopeView::parse(&form) else { continue };
+        for held in held {
+            let Ok(form) = Form::of(&self.log, &held) else { continue };
+            let Ok(view) = form.view() else { continue };
             for name in view.remaining().iter() {
                 if !stages.contains(name) {
                     stages.insert(name.to_owned());

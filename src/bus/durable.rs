@@ -1,7 +1,7 @@
 //! What a bus with a log does with durable envelopes: taking them in, ending them, taking them up
 //! again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,9 +119,16 @@ impl<P: Send + 'static> Bus<P> {
                 None => absent.push((name, ids)),
             }
         }
-        if missing == Missing::Refuse && !absent.is_empty() {
-            let names = absent.iter().map(|(name, _)| name.to_string()).collect();
-            return Err(BusError::MissingStages(names));
+        if missing == Missing::Refuse {
+            let mut names: BTreeSet<String> =
+                absent.iter().map(|(name, _)| name.to_string()).collect();
+            names.extend(journal.stages_ahead().into_iter().filter(|name| {
+                let route = lock(&core.registry).find(core.number, name);
+                route.is_none_or(|route| map.get(route).is_none())
+            }));
+            if !names.is_empty() {
+                return Err(BusError::MissingStages(names.into_iter().collect()));
+            }
         }
         for id in absent.into_iter().flat_map(|(_, ids)| ids) {
             if missing == Missing::Keep {
@@ -281,7 +288,10 @@ impl<P: Send + 'static> Core<P> {
     pub(crate) fn bury_durable(&self, _: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause) {
         let Some(journal) = &self.journal else { return };
         let end = match journal.record_dead(&mut envelope, &cause, self.clock().wall_ms()) {
-            Ok(()) => Settled::Dead(cause),
+            Ok(()) => {
+                envelope.extras_mut().cause = Some(Box::new(cause.clone()));
+                Settled::Dead(cause)
+            }
             Err(_) => Settled::Undelivered,
         };
         self.end_durable(journal, envelope, end);

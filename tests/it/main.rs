@@ -14,6 +14,7 @@ mod panics;
 mod ported;
 mod retry;
 mod reuse;
+mod sinks;
 mod slips;
 mod smoke;
 mod still_clock;

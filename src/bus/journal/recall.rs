@@ -1,6 +1,6 @@
 //! From the log back into the stages: what is open when a bus starts is handled before new work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{ByStage, Journal};
@@ -19,7 +19,8 @@ use crate::sync::{Mutex, lock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Missing {
-    /// Nothing is taken up, and the stages are named.
+    /// Nothing is taken up, and the stages are named: those where envelopes stand, and those that
+    /// their slips still lead to.
     #[default]
     Refuse,
     /// They stay in the log, for another time.
@@ -67,6 +68,29 @@ impl<P: Send + 'static> Journal<P> {
         let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
         for (id, open) in state.open_in_order().iter().filter(is_old).copied() {
             stages.entry(Arc::clone(&open.held.stage)).or_default().push(id);
+        }
+        stages
+    }
+
+    /// The stages that what was open when the log was opened still has before it. What cannot be
+    /// read has none: it is told when it is taken up.
+    pub(crate) fn stages_ahead(&self) -> BTreeSet<String> {
+        let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
+        let held: Vec<Held> = self.with_state(|state| {
+            let open = state.open_in_order();
+            // Only where it leads is asked for, not its body.
+            let form = |held: &Held| Held { body: held.form, ..held.clone() };
+            open.iter().filter(is_old).map(|(_, open)| form(&open.held)).collect()
+        });
+        let mut stages = BTreeSet::new();
+        for held in held {
+            let Ok(form) = Form::of(&self.log, &held) else { continue };
+            let Ok(view) = form.view() else { continue };
+            for name in view.remaining().iter() {
+                if !stages.contains(name) {
+                    stages.insert(name.to_owned());
+                }
+            }
         }
         stages
     }

@@ -9,6 +9,7 @@ mod books;
 mod dead;
 #[cfg(target_os = "linux")]
 mod disks;
+mod durable;
 mod endings;
 mod environment;
 mod input;

@@ -131,12 +131,13 @@ impl Disk for Folder {
 
     fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
         let path = self.path.join(name);
-        let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
+        let metadata = std::fs::metadata(&path).map_err(|error| {
             // A link that leads nowhere is there all the same, and no segment that went.
-            io::ErrorKind::NotFound if std::fs::symlink_metadata(&path).is_ok() => {
-                io::Error::new(io::ErrorKind::IsADirectory, "it is a link that leads nowhere")
+            if path.is_symlink() {
+                let words = format!("it is a link that leads nowhere: {error}");
+                return io::Error::new(io::ErrorKind::IsADirectory, words);
             }
-            _ => error,
+            error
         })?;
         // Before it is opened: a named pipe would wait for its other end.
         if !metadata.is_file() {

@@ -97,10 +97,11 @@ fn a_torn_tail_is_noted() {
     }
 }
 
-/// It is a file that cannot be read, not one that went.
+/// It is a file that cannot be read, not one that went; what else can be is salvaged.
 #[test]
 fn a_link_to_nowhere_in_place_of_a_segment() {
-    for behind in [false, true] {
+    let itself = "00000000000000000002.segment";
+    for (target, behind) in [("gone", false), ("gone", true), (itself, false)] {
         let scratch = scratch();
         let log = scratch.path("log");
         let segment = if behind { everything(&log).len() as u64 + 1 } else { 2 };
@@ -108,7 +109,7 @@ fn a_link_to_nowhere_in_place_of_a_segment() {
         if !behind {
             std::fs::remove_file(&path).unwrap();
         }
-        symlink("gone", &path).unwrap();
+        symlink(target, &path).unwrap();
         for command in ["stat", "dump", "verify"] {
             let said = scratch.run(&["log", command, "log"]);
             assert_eq!(said.code, Some(1), "{said:?}");
@@ -116,6 +117,8 @@ fn a_link_to_nowhere_in_place_of_a_segment() {
             let name = path.file_name().unwrap().to_str().unwrap();
             assert!(all.contains(name) && all.contains("leads nowhere"), "{all}");
         }
+        let said = scratch.run(&["log", "salvage", "log", "--to", "new"]);
+        assert_eq!(said.code, Some(3), "{said:?}");
     }
 }
 
@@ -178,4 +181,27 @@ fn dump_prints_an_object_a_line() {
     assert_eq!(serde_json::from_str::<Value>(&said.data).unwrap()["schema"], document["schema"]);
     let said = scratch.run(&["log", "dump", "gone", "--format", "ndjson"]);
     assert_eq!((said.code, &*said.data), (Some(2), ""), "{said:?}");
+}
+
+/// Standard output is data: that it is lost is a failure, whoever prints it.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_that_takes_nothing_is_a_failure() {
+    let scratch = scratch();
+    for arguments in [
+        &["stat", "log", "--segments"][..],
+        &["dump", "log"],
+        &["dump", "log", "--json"],
+        &["dump", "log", "--format", "ndjson"],
+        &["verify", "log"],
+        &["verify", "log", "--json"],
+        &["salvage", "log", "--to", "new"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = scratch.command(&[&["log"], arguments].concat());
+        let said = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+        assert_eq!(said.status.code(), Some(1), "{arguments:?}");
+        let talk = String::from_utf8(said.stderr).unwrap();
+        assert!(talk.contains("error: standard output: No space left"), "{arguments:?}: {talk}");
+    }
 }

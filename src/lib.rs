@@ -69,6 +69,7 @@ pub use envelope::{Cause, Envelope, EnvelopeId, Route, Settled, Slip, SlipError}
 pub use metrics::{Conservation, Lint, Snapshot, StageSnapshot};
 pub use stage::context::{Batch, Context, EmitError, EmitRefused};
 pub use stage::handler::{Failure, Handler};
+pub use stage::lasting::LastingError;
 pub use stage::settings::{Level, OnFull, Retry, SettingError, StageSettings};
 pub use worker::{Idle, Pin, Pool, PoolError, PoolSettings};
 

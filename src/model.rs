@@ -49,7 +49,7 @@ pub fn stage<P: Send + 'static>(
     handler: Handler<P>,
     engine: Arc<dyn Engine<P>>,
 ) -> Arc<Stage<P>> {
-    let stage = Arc::new(Stage::new("stage", route(index), settings, None, engine));
+    let stage = Arc::new(Stage::new("stage", route(index), settings, None, None, engine));
     stage.set_handler(handler);
     stage
 }
@@ -265,7 +265,7 @@ pub fn log(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> Result<Log, LogError> 
 pub fn log_by(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, sync: Sync) -> Result<Log, LogError> {
     let settings =
         LogSettings { segment_bytes: 4_096, sync, seed: Some(1), ..LogSettings::default() };
-    Ok(Log::on(disk, &settings, clock)?.0)
+    Ok(Log::on(disk, &settings, clock, &[])?.0)
 }
 
 /// The stages of a bus. A model keeps them to its end: loom does not see the counts of std's `Arc`,

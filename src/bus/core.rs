@@ -23,6 +23,7 @@ use crate::stage::Stage;
 use crate::stage::engine::{Engine, Fate, Scratch, StageMap, Unwritten};
 use crate::stage::handler::guarded;
 use crate::stage::hop::nanoseconds;
+use crate::stage::lasting::Left;
 use crate::stage::queue::Block;
 use crate::stage::settings::Level;
 use crate::sync::{
@@ -569,8 +570,9 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         envelope: &mut Envelope<P>,
         step: Fate,
         emits: &mut Vec<Envelope<P>>,
+        left: &Left<'_>,
     ) -> Result<(), Unwritten> {
-        self.record_step(envelope, step, emits)
+        self.record_step(envelope, step, emits, left)
     }
 
     fn record_emit(&self, emit: &mut Envelope<P>, level: Level) -> Result<(), Unwritten> {

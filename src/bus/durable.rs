@@ -1,6 +1,7 @@
 //! What a bus with a log does with durable envelopes: taking them in, ending them, taking them up
 //! again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,11 +15,12 @@ use super::publish::Wait;
 use super::settings::BusSettings;
 use crate::coord::ticket::Desk;
 use crate::envelope::{Cause, Envelope, EnvelopeId, Payload, Settled};
-use crate::log::{LogError, Receipt};
+use crate::log::{LogError, Receipt, SinkFile};
 use crate::metrics::counter::Tally;
 use crate::stage::Stage;
 use crate::stage::engine::{Engine as _, Fate, Unwritten};
 use crate::stage::enter::Refusal;
+use crate::stage::lasting::Left;
 use crate::stage::settings::Level;
 use crate::sync::{lock, next_bus_number};
 use crate::worker::Pool;
@@ -61,7 +63,8 @@ impl<P: Payload + Send + 'static> Bus<P> {
         settings.validate()?;
         let pool = Arc::new(Pool::start(settings.pool())?);
         let journal = Journal::open(&durable.directory, durable)?;
-        let bus = Self::with_journal(&pool, settings, journal)?;
+        let number = next_bus_number().ok_or(BusError::TooManyBuses)?;
+        let bus = Self::with_journal(&pool, number, settings, journal);
         if pool.workers() > 0 {
             bus.start_keeper(&durable.directory)?;
         }
@@ -70,15 +73,15 @@ impl<P: Payload + Send + 'static> Bus<P> {
 
     pub(crate) fn with_journal(
         pool: &Arc<Pool>,
+        number: u16,
         settings: BusSettings,
         journal: Journal<P>,
-    ) -> Result<Self, BusError> {
-        let number = next_bus_number().ok_or(BusError::TooManyBuses)?;
+    ) -> Self {
         let shared = Arc::clone(pool.shared());
         let seed = settings.seed.unwrap_or_else(machine_seed);
         let journal = Some(Arc::new(journal));
         let core = Arc::new(Core::new(number, settings, shared, seed, journal));
-        Ok(Self { handle: Handle { core }, pool: Arc::clone(pool) })
+        Self { handle: Handle { core }, pool: Arc::clone(pool) }
     }
 
     fn start_keeper(&self, directory: &Path) -> Result<(), BusError> {
@@ -146,6 +149,28 @@ impl<P: Send + 'static> Bus<P> {
 }
 
 impl<P: Send + 'static> Handle<P> {
+    /// The values that a stage has saved ([`Context::save`](crate::Context::save)), by key; none on
+    /// a bus without a log.
+    #[must_use]
+    pub fn saved(&self, stage: &str) -> BTreeMap<String, Vec<u8>> {
+        self.core.journal.as_ref().map(|journal| journal.saved(stage)).unwrap_or_default()
+    }
+
+    /// The sink of this name, to add to in handlers ([`Context::write`](crate::Context::write)).
+    #[must_use]
+    pub fn sink(&self, name: &str) -> Option<Arc<SinkFile>> {
+        let mut sinks = self.core.journal.iter().flat_map(|journal| journal.sinks());
+        sinks.find(|sink| sink.name() == name).cloned()
+    }
+
+    /// How far a named input was taken in: the position of the last accepted envelope that had one
+    /// of this name ([`Envelope::with_position`]). After a crash, whoever reads the input goes on
+    /// behind it.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<Vec<u8>> {
+        self.core.journal.as_ref()?.with_state(|state| state.source(name).map(<[u8]>::to_vec))
+    }
+
     /// Removes all dead letters of the log for good; how many they were. Those in memory stay.
     ///
     /// # Errors
@@ -211,10 +236,17 @@ impl<P: Send + 'static> Core<P> {
         envelope: &mut Envelope<P>,
         step: Fate,
         emits: &mut Vec<Envelope<P>>,
+        left: &Left<'_>,
     ) -> Result<(), Unwritten> {
         let Some(journal) = &self.journal else { return Err(Unwritten::Failed) };
         let levels: Vec<Level> = emits.iter().map(|emit| self.level_of_emit(emit)).collect();
-        let known = journal.record(&self.registry, self.clock(), envelope, step, emits, &levels)?;
+        let known = journal.record(
+            (&self.registry, self.clock()),
+            envelope,
+            step,
+            (emits, &levels),
+            left,
+        )?;
         let desk = Desk::outside(&**self.scheduler());
         for emit in known {
             self.settle(&desk, emit, Settled::Dropped);

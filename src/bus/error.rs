@@ -26,8 +26,8 @@ pub enum BusError {
     Pool(#[from] PoolError),
     /// A durable level was asked for.
     #[error(
-        "stage `{stage}`: durable levels need a log; start the bus with `Bus::start_durable`, or \
-         use `Level::AtMostOnce`"
+        "stage `{stage}`: durable levels and saved state need a log; start the bus with \
+         `Bus::start_durable`, or use `Level::AtMostOnce` and `saves: 0`"
     )]
     NotDurable {
         /// The stage's name.

@@ -17,7 +17,7 @@ mod recall;
 mod settings;
 mod wire;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,8 +30,9 @@ use crate::log::fold::fold_record;
 use crate::log::frame::Kind;
 use crate::log::segment;
 use crate::log::state::State;
-use crate::log::{Log, LogError, Receipt, Recovered};
+use crate::log::{Log, LogError, Receipt, Recovered, SinkFile};
 use crate::stage::engine::Fate;
+use crate::stage::lasting::{BETWEEN, Left};
 use crate::stage::settings::Level;
 use crate::sync::{AtomicBool, JoinHandle, Mutex, MutexGuard, Ordering, lock};
 
@@ -74,6 +75,7 @@ pub(crate) struct Journal<P> {
     opened_at: u64,
     /// The segment in which the last checkpoint stands, or the first one, and its number.
     checkpoint: Mutex<(u64, u64)>,
+    sinks: Vec<Arc<SinkFile>>,
     settings: DurableSettings,
 }
 
@@ -86,14 +88,19 @@ impl<P: Send + 'static> Journal<P> {
     where
         P: Payload,
     {
-        let (log, recovered) = Log::open(directory, settings.log)?;
-        Self::on(log, recovered, settings)
+        let mut sinks = Vec::new();
+        let (log, recovered) = Log::open_with(directory, settings.log, &mut || {
+            sinks = SinkFile::open_all(&settings.sinks)?;
+            Ok(sinks.clone())
+        })?;
+        Self::on(log, recovered, sinks, settings)
     }
 
     /// The same on a log that is open.
     pub(crate) fn on(
         log: Log,
         recovered: Option<Recovered>,
+        sinks: Vec<Arc<SinkFile>>,
         settings: &DurableSettings,
     ) -> Result<Self, LogError>
     where
@@ -110,10 +117,12 @@ impl<P: Send + 'static> Journal<P> {
             opened_at: state.sequence(),
             checkpoint: Mutex::new(checkpoint),
             settings: settings.clone(),
+            sinks,
             state: Mutex::new(state),
             log,
         };
         journal.set_window()?;
+        journal.begin_sinks()?;
         Ok(journal)
     }
 
@@ -127,6 +136,38 @@ impl<P: Send + 'static> Journal<P> {
         let mut body = Vec::new();
         Entry::Window { count }.encode(&mut body).expect("it is a number");
         self.append(state, &body).map(drop)
+    }
+
+    /// Brings the sinks to what the log says of them, and writes down those that are new.
+    fn begin_sinks(&self) -> Result<(), LogError> {
+        let state = lock(&self.state);
+        let new = crate::log::sink::settle(&state, &self.sinks)?;
+        let mut body = Vec::new();
+        for (sink, end) in &new {
+            put(&sink.entry(*end), &mut body);
+        }
+        if !new.is_empty() {
+            self.append(state, &body)?;
+            // Else what is added later might be there after a power cut, and its beginning not.
+            self.log.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The output files.
+    pub(crate) fn sinks(&self) -> &[Arc<SinkFile>] {
+        &self.sinks
+    }
+
+    /// The values that a stage has saved, by key.
+    pub(crate) fn saved(&self, stage: &str) -> BTreeMap<String, Vec<u8>> {
+        self.with_state(|state| {
+            let of_stage = state.states().filter_map(|(name, value)| {
+                let (found, key) = name.split_once(BETWEEN)?;
+                (found == stage).then(|| (key.to_owned(), value.to_vec()))
+            });
+            of_stage.collect()
+        })
     }
 
     /// Appends a record and folds it (J1), gives the lock back, and returns the record's sequence.
@@ -159,6 +200,10 @@ impl<P: Send + 'static> Journal<P> {
         let level = durable_level(level);
         let mut body = Vec::new();
         self.wire.accept(registry, clock, envelope, level, &mut body)?;
+        if let Some(position) = envelope.extras().and_then(|extras| extras.position.as_deref()) {
+            let (name, value) = (&*position.name, &*position.value);
+            Entry::Source { name, value }.encode(&mut body)?;
+        }
         if body.len() > self.log.body_bytes_max() {
             return Err(NotTaken::NoWireForm);
         }
@@ -186,19 +231,18 @@ impl<P: Send + 'static> Journal<P> {
         Ok(self.log.receipt(sequence))
     }
 
-    /// Writes down a step of an envelope and the emits that came of it, of which those whose id is
-    /// known are handed back.
+    /// Writes down a step of an envelope, what it leaves behind, and the emits that came of it, of
+    /// which those whose id is known are handed back.
     ///
     /// # Errors
     /// When it could not be written; then nothing was, and the emits are as they were.
     pub(crate) fn record(
         &self,
-        registry: &Mutex<Registry>,
-        clock: &dyn Clock,
+        (registry, clock): (&Mutex<Registry>, &dyn Clock),
         envelope: &mut Envelope<P>,
         step: Fate,
-        emits: &mut Vec<Envelope<P>>,
-        levels: &[Level],
+        (emits, levels): (&mut Vec<Envelope<P>>, &[Level]),
+        left: &Left<'_>,
     ) -> Result<Vec<Envelope<P>>, NotTaken> {
         let Some(durable) = envelope.durable() else { return Ok(Vec::new()) };
         let version = durable.body_version + u32::from(durable.is_changed);
@@ -212,6 +256,7 @@ impl<P: Send + 'static> Journal<P> {
                 put(&Entry::Attempt { id, attempts, due_ms }, &mut body);
             }
         }
+        put_left(left, &mut body);
         let levels: Vec<_> = levels.iter().map(|&level| durable_level(level)).collect();
         let accepts = self.wire.accepts(registry, clock, emits, &levels)?;
         let state = lock(&self.state);
@@ -349,6 +394,17 @@ fn note<P>(envelope: &mut Envelope<P>, sequence: u64, body_version: Option<u32>)
     }
 }
 
+/// What an attempt leaves behind beside its envelope. Their bounds were checked when they came.
+fn put_left(left: &Left<'_>, body: &mut Vec<u8>) {
+    for (key, value) in &left.saves {
+        let name = format!("{}{BETWEEN}{key}", left.stage);
+        put(&Entry::State { name: &name, value }, body);
+    }
+    for entry in left.written.entries() {
+        put(&entry, body);
+    }
+}
+
 /// Encodes an entry that always has an encoding: its reason was cut, and it has no other text.
 fn put(entry: &Entry<'_>, body: &mut Vec<u8>) {
     entry.encode(body).expect("an entry of numbers");
@@ -371,4 +427,4 @@ impl<P> std::fmt::Debug for Journal<P> {
 pub(crate) type View<T> = std::sync::Weak<T>;
 
 /// Ids in the order in which their envelopes came in, by stage.
-pub(crate) type ByStage = std::collections::BTreeMap<Arc<str>, Vec<EnvelopeId>>;
+pub(crate) type ByStage = BTreeMap<Arc<str>, Vec<EnvelopeId>>;

@@ -25,6 +25,7 @@ use crate::stage::Stage;
 use crate::stage::context::{Batch, Context};
 use crate::stage::engine::Engine;
 use crate::stage::handler::{Failure, Handler};
+use crate::stage::lasting::Saved;
 use crate::stage::settings::{Level, OnFull, StageSettings, demand};
 use crate::sync::{lock, next_bus_number};
 use crate::worker::Pool;
@@ -158,7 +159,7 @@ impl<P: Send + 'static> Bus<P> {
         demand(bytes as u64 <= RING_BYTES_MAX, "capacity", settings.capacity, must)
             .map_err(wrong)?;
         let is_durable = settings.level != Level::AtMostOnce;
-        if is_durable && self.core.journal.is_none() {
+        if (is_durable || settings.saves > 0) && self.core.journal.is_none() {
             return Err(BusError::NotDurable { stage: name.to_owned() });
         }
         if is_durable && settings.on_full == OnFull::DropOldest {
@@ -185,7 +186,9 @@ impl<P: Send + 'static> Bus<P> {
         }
         core.shared.reserve(settings.permits as usize)?;
         let engine = Arc::clone(core) as Arc<dyn Engine<P>>;
-        let stage = Arc::new(Stage::new(name, route, settings, dead_letter, engine));
+        let saved =
+            (settings.saves > 0).then(|| Saved::new(settings.saves, name, self.saved(name)));
+        let stage = Arc::new(Stage::new(name, route, settings, dead_letter, saved, engine));
         if core.lifecycle() == Lifecycle::Paused {
             stage.refuse(&**core, crate::coord::attendance::PAUSED_WITH_BUS);
         }

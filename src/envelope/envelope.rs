@@ -57,8 +57,17 @@ pub(crate) struct Extras<P> {
     pub(crate) cause: Option<Box<Cause>>,
     /// How often it was re-driven from the dead letters.
     pub(crate) redrives: u16,
+    /// Where the input that it came from goes on behind it.
+    pub(crate) position: Option<Box<Position>>,
     /// What the log holds of it; `None` for an envelope that is only in memory.
     pub(crate) durable: Option<Durable>,
+}
+
+/// How far a named input was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) name: Box<str>,
+    pub(crate) value: Box<[u8]>,
 }
 
 /// What the log holds of an envelope.
@@ -84,6 +93,7 @@ impl<P> Default for Extras<P> {
             tracker: None,
             cause: None,
             redrives: 0,
+            position: None,
             durable: None,
         }
     }
@@ -178,6 +188,19 @@ impl<P> Envelope<P> {
         self.id = EnvelopeId::from_key(key);
         // A key beyond the header limits still makes the id; it is only not kept.
         let _ = self.extras_mut().headers.insert(super::headers::KEY, key);
+        self
+    }
+
+    /// Says where its input goes on behind it: kept in the log if a durable stage accepts it, in
+    /// the same record, so that a position and what came before it survive together. `value` is
+    /// the reader's own; [`Handle::position`](crate::Handle::position) gives it back.
+    ///
+    /// A name has 1 to 255 bytes, and a value takes room in the record: a publish with another
+    /// name is refused as `NoWireForm`. In a stage in memory it means nothing.
+    #[must_use]
+    pub fn with_position(mut self, name: &str, value: &[u8]) -> Self {
+        let position = Position { name: name.into(), value: value.into() };
+        self.extras_mut().position = Some(Box::new(position));
         self
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use super::checkpoint::CheckpointError;
 use super::fold::FoldError;
 use super::judge::{Damage, Flaw};
+use super::sink::SinkFault;
 use super::survey::Order;
 
 /// An error of the log.
@@ -39,6 +40,18 @@ pub enum LogError {
     /// A checkpoint is there as a whole, and does not say what was written.
     #[error("{0}; salvage what is readable into another directory")]
     Checkpoint(#[from] CheckpointError),
+    /// The file of a sink does not hold what the log says it does. Nothing was changed.
+    #[error(
+        "output `{name}` in {path}: {fault}; put it back as it was, or begin anew without the log"
+    )]
+    Sink {
+        /// The name of the sink.
+        name: String,
+        /// Its file.
+        path: String,
+        /// What is wrong.
+        fault: SinkFault,
+    },
     /// Somebody writes to it.
     #[error(
         "the log in `{0}` is open for writing elsewhere; stop that first, or open it read-only"

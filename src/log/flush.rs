@@ -165,8 +165,8 @@ impl Flush {
         let active = writer.active();
         for flusher in &active.flushers {
             if let Err(source) = flusher.flush() {
-                let name = super::segment::name(active.segment);
-                return Err(writer.poison.set("flush", LogError::storage("flush", &name)(source)));
+                let error = LogError::storage("flush", flusher.name())(source);
+                return Err(writer.poison.set("flush", error));
             }
         }
         // Where a write failed meanwhile, what it left is not known.

@@ -10,14 +10,21 @@ use crate::sync::{Mutex, lock};
 /// The flusher of an opened file, shared by all who flush it.
 #[derive(Debug)]
 pub(crate) struct Flusher {
+    /// Of the file, for messages.
+    name: Box<str>,
     file: Arc<dyn FileFlusher>,
     has_failed: Mutex<bool>,
 }
 
 impl Flusher {
     /// A flusher that has not failed.
-    pub(crate) fn new(file: Arc<dyn FileFlusher>) -> Self {
-        Self { file, has_failed: Mutex::new(false) }
+    pub(crate) fn new(name: &str, file: Arc<dyn FileFlusher>) -> Self {
+        Self { name: name.into(), file, has_failed: Mutex::new(false) }
+    }
+
+    /// The name of its file.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns when everything written before the call is durable.

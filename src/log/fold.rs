@@ -122,16 +122,20 @@ impl Fold<'_> {
                 self.state.counts.duplicates += 1;
             }
             Entry::State { name, value } => {
-                let before = self.state.states.insert(name.into(), value.into());
+                let states = &mut self.state.states;
+                let before = match value {
+                    [] => states.remove(name),
+                    value => states.insert(name.into(), value.into()),
+                };
                 self.changes.push(Change::State(name.into(), before));
             }
             Entry::Source { name, value } => {
                 let before = self.state.sources.insert(name.into(), value.into());
                 self.changes.push(Change::Source(name.into(), before));
             }
-            Entry::Sink { path, sink } => {
-                let before = self.state.sinks.insert(path.into(), sink);
-                self.changes.push(Change::Sink(path.into(), before));
+            Entry::Sink { name, sink } => {
+                let before = self.state.sinks.insert(name.into(), sink);
+                self.changes.push(Change::Sink(name.into(), before));
             }
             Entry::Copy { of: Original::Open(number), envelope } => {
                 self.copy_open(place, number, &envelope)?;

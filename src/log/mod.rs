@@ -9,9 +9,9 @@
 //! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
 //! (where the bytes are), `tail`, `writer` and `flush` (adding records), `read/` (a log that others
 //! write to), [`mod@verify`] (what is wrong with
-//! one), [`mod@salvage`] (what is left of one). What records say:
-//! [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them), [`checkpoint`] and
-//! [`restore`] (a state as records, and back).
+//! one), [`mod@salvage`] (what is left of one), [`mod@sink`] (output files that agree with the
+//! log). What records say: [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them),
+//! [`checkpoint`] and [`restore`] (a state as records, and back).
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
 mod background;
@@ -37,6 +37,7 @@ pub mod salvage;
 pub mod segment;
 mod settings;
 pub mod settled;
+pub mod sink;
 pub mod state;
 mod store;
 mod survey;
@@ -52,6 +53,7 @@ pub use read::{Follower, Outline, Reader, SegmentOutline, Shown, Start, Stop, ou
 pub use receipt::Receipt;
 pub use recover::Recovered;
 pub use settings::{LogSettings, Sync};
+pub use sink::{SinkFault, SinkFile, SinkSettings};
 pub use store::Log;
 pub use survey::Order;
 

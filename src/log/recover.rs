@@ -14,6 +14,7 @@ use super::read::numbers;
 use super::region::Region;
 pub use super::segment::Location;
 use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
+use super::sink::{self, SinkFile};
 use super::survey::{Survey, survey};
 
 /// Zeros are written in pieces of this size when a tail is cut.
@@ -86,6 +87,21 @@ impl Recovered {
         self.segments.last().map_or(0, |segment| segment.survey.header.number)
     }
 
+    /// Ends the log before this record, which stands there.
+    pub(crate) fn cut_before(&mut self, sequence: u64, location: Location) {
+        let is_there = |segment: &Segment| segment.survey.header.number == location.segment;
+        let Some(active) = self.segments.iter().position(is_there) else { return };
+        let survey = &mut self.segments[active].survey;
+        survey.end = location.offset;
+        survey.run = survey.run.filter(|run| run.first < sequence);
+        if let Some(run) = &mut survey.run {
+            run.last = sequence - 1;
+        }
+        let verdict = &mut self.verdict;
+        (verdict.active, verdict.end, verdict.last) = (active, location.offset, sequence - 1);
+        verdict.is_cut = true;
+    }
+
     /// Calls `visit` with each record in order, from the beginning of the first segment needed.
     ///
     /// # Errors
@@ -131,9 +147,19 @@ impl Recovered {
 /// # Errors
 /// Damage, files that are no segments, and what the storage says.
 pub(crate) fn inspect(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+    inspect_before(disk, u64::MAX)
+}
+
+/// The same from a checkpoint that stands before record `bound`.
+///
+/// # Errors
+/// As [`inspect`].
+pub(crate) fn inspect_before(
+    disk: &dyn Disk,
+    mut bound: u64,
+) -> Result<Option<Recovered>, LogError> {
     let numbers = numbers(disk)?;
     let mut segments: VecDeque<Segment> = VecDeque::with_capacity(numbers.len());
-    let mut bound = u64::MAX;
     for (index, &number) in numbers.iter().enumerate().rev() {
         let segment = open_segment(disk, number)?;
         if let Some(next) = segments.front()
@@ -211,8 +237,12 @@ fn judged(surveys: &[&Survey], first: u64) -> Result<Verdict, LogError> {
 ///
 /// # Errors
 /// As [`inspect`], and then nothing was changed; or what the storage says.
-pub(crate) fn recover(disk: &dyn Disk) -> Result<Option<Recovered>, LogError> {
+pub(crate) fn recover(
+    disk: &dyn Disk,
+    sinks: &[Arc<SinkFile>],
+) -> Result<Option<Recovered>, LogError> {
     let recovered = inspect(disk)?;
+    let recovered = recovered.map(|found| sink::agree(disk, found, sinks)).transpose()?;
     remove_unfinished(disk)?;
     // A name that is there may be one that a killed process gave and never flushed.
     disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;

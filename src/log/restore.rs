@@ -32,7 +32,7 @@ impl Recovered {
     }
 
     /// The state that a checkpoint holds.
-    fn state_at(&self, checkpoint: Complete) -> Result<State, LogError> {
+    pub(crate) fn state_at(&self, checkpoint: Complete) -> Result<State, LogError> {
         let Complete { sequence, end } = checkpoint;
         let mut reading = Reading::new(end);
         self.visit_from(end.first_part, |_, record| {

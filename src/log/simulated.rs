@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 use super::region::{Region, RegionWriter};
+use super::sink::SinkStorage;
 use super::torn::SECTOR_BYTES;
 use crate::sync::{Mutex, lock};
 
@@ -52,6 +53,8 @@ struct State {
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     name_changes: Vec<NameChange>,
+    /// Files elsewhere; their names are durable at once.
+    sinks: BTreeMap<String, usize>,
     operations: usize,
     bytes_read: usize,
     fault: Option<(usize, Fault)>,
@@ -88,6 +91,7 @@ impl SimulatedDisk {
             names: state.names.clone(),
             durable_names: state.durable_names.clone(),
             name_changes: state.name_changes.clone(),
+            sinks: state.sinks.clone(),
             ..State::default()
         });
         Self(Arc::new(Mutex::new(state)))
@@ -106,7 +110,8 @@ impl SimulatedDisk {
                 }
             }
             let files = state.files.iter().map(|file| file.after_power_cut(draw)).collect();
-            State { files, durable_names: names.clone(), names, ..State::default() }
+            let sinks = state.sinks.clone();
+            State { files, sinks, durable_names: names.clone(), names, ..State::default() }
         });
         Self(Arc::new(Mutex::new(state)))
     }
@@ -117,6 +122,7 @@ impl SimulatedDisk {
             files: state.files.iter().map(|file| Content::settled(file.durable.clone())).collect(),
             names: state.durable_names.clone(),
             durable_names: state.durable_names.clone(),
+            sinks: state.sinks.clone(),
             ..State::default()
         });
         Self(Arc::new(Mutex::new(state)))
@@ -134,6 +140,25 @@ impl SimulatedDisk {
     /// What a file holds.
     pub(crate) fn contents(&self, name: &str) -> Vec<u8> {
         self.with(|state| state.files[state.names[name]].cache.clone())
+    }
+
+    /// A file that can grow, apart from the directory: it is made if it is not there.
+    pub(crate) fn sink(&self, name: &str) -> SimulatedSink {
+        let file = self.with(|state| {
+            *state.sinks.entry(name.to_owned()).or_insert_with(|| {
+                state.files.push(Content::default());
+                state.files.len() - 1
+            })
+        });
+        SimulatedSink { disk: self.clone(), file }
+    }
+
+    /// What such a file holds.
+    pub(crate) fn sink_text(&self, name: &str) -> String {
+        self.with(|state| {
+            let held = state.files[state.sinks[name]].cache.clone();
+            String::from_utf8(held).expect("what was written is text")
+        })
     }
 
     /// All names with what they hold.
@@ -215,6 +240,10 @@ impl Content {
 
     fn after_power_cut(&self, draw: Draw<'_>) -> Self {
         let mut bytes = self.durable.clone();
+        if self.cache.len() > bytes.len() && draw(2) == 0 {
+            // It grew, and what it grew by may hold nothing.
+            bytes.resize(self.cache.len(), 0);
+        }
         // Some cuts keep nearly nothing, some nearly everything, most a mixture.
         let bias = draw(4);
         for (sector, versions) in &self.dirty {
@@ -234,6 +263,10 @@ impl Content {
 }
 
 fn copy_sector(bytes: &mut [u8], sector: usize, version: Option<&Sector>) {
+    if sector * SECTOR_BYTES >= bytes.len() {
+        // The file did not grow.
+        return;
+    }
     let target = bytes[sector * SECTOR_BYTES..].chunks_mut(SECTOR_BYTES).next();
     if let (Some(target), Some(version)) = (target, version) {
         target.copy_from_slice(&version[..target.len()]);
@@ -374,6 +407,63 @@ impl FileReader for SimulatedReader {
     }
 }
 
+/// A file that is added to and cut.
+#[derive(Debug)]
+pub(crate) struct SimulatedSink {
+    disk: SimulatedDisk,
+    file: usize,
+}
+
+impl SinkStorage for SimulatedSink {
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok((1, self.file as u64))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.disk.with(|state| state.files[self.file].cache.len()) as u64)
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let offset = usize::try_from(offset).map_err(io::Error::other)?;
+        self.disk.with(|state| {
+            let held = state.files[self.file].cache.get(offset..offset + bytes.len());
+            bytes.copy_from_slice(held.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        })
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let offset = usize::try_from(offset).map_err(io::Error::other)?;
+        self.disk.with(|state| {
+            let failed = state.operate();
+            let file = &mut state.files[self.file];
+            let written = if failed.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
+            let end = file.cache.len().max(offset + written.len());
+            file.cache.resize(end, 0);
+            file.write(offset, written);
+            failed
+        })
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        let size = usize::try_from(size).map_err(io::Error::other)?;
+        self.disk.with(|state| {
+            state.operate()?;
+            // Until it is flushed a power cut brings back what was cut off.
+            state.files[self.file].cache.resize(size, 0);
+            Ok(())
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        SimulatedFlusher { disk: self.disk.clone(), file: self.file }.flush()
+    }
+
+    fn sync_name(&self) -> io::Result<()> {
+        self.disk.with(State::operate)
+    }
+}
+
 #[derive(Debug)]
 struct SimulatedFlusher {
     disk: SimulatedDisk,
@@ -387,6 +477,7 @@ impl FileFlusher for SimulatedFlusher {
             let crashed = matches!(state.fault, Some((_, Fault::Crash))) && failed.is_err();
             let file = &mut state.files[self.file];
             if failed.is_ok() {
+                file.durable.resize(file.cache.len(), 0);
                 for (&sector, versions) in &file.dirty {
                     copy_sector(&mut file.durable, sector, versions.last());
                 }

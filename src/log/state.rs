@@ -186,14 +186,14 @@ impl State {
         self.sources.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// How far the output in this file was written.
-    pub fn sink(&self, path: &[u8]) -> Option<Sink> {
-        self.sinks.get(path).copied()
+    /// How far the output of this name was written.
+    pub fn sink(&self, name: &[u8]) -> Option<Sink> {
+        self.sinks.get(name).copied()
     }
 
-    /// How far outputs were written, by path.
+    /// How far outputs were written, by name.
     pub fn sinks(&self) -> impl ExactSizeIterator<Item = (&[u8], Sink)> {
-        self.sinks.iter().map(|(path, &sink)| (&**path, sink))
+        self.sinks.iter().map(|(name, &sink)| (&**name, sink))
     }
 
     /// How often what happened.

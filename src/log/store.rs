@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::background::Background;
 use super::disk::Disk;
 use super::error::LogError;
-use super::folder::Folder;
+use super::folder::{Folder, WritePath};
 use super::frame::{Kind, Record};
 use super::read::{Follower, Start, lookup, numbers};
 use super::receipt::Receipt;
 use super::recover::{Recovered, recover};
 use super::segment::{self, Location};
 use super::settings::{LogSettings, Sync};
+use super::sink::SinkFile;
 use super::tail::{Tail, TailSettings};
 use super::writer::{Appended, Writer};
 use crate::clock::{Clock, SystemClock};
@@ -52,6 +53,18 @@ impl Log {
     /// When somebody else has it open, when it is damaged, and what the storage says. Then nothing
     /// was changed.
     pub fn open(path: &Path, settings: LogSettings) -> Result<(Self, Option<Recovered>), LogError> {
+        Self::open_with(path, settings, &mut || Ok(Vec::new()))
+    }
+
+    /// The same with sinks, which are opened when nobody else can write to the log any more.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and what opening the sinks says.
+    pub(crate) fn open_with(
+        path: &Path,
+        settings: LogSettings,
+        sinks: &mut dyn FnMut() -> Result<Vec<Arc<SinkFile>>, LogError>,
+    ) -> Result<(Self, Option<Recovered>), LogError> {
         settings.check()?;
         let shown = path.display().to_string();
         super::folder::make(path).map_err(LogError::storage("make", &shown))?;
@@ -59,9 +72,38 @@ impl Log {
         let Some(folder) = folder.map_err(LogError::storage("open", &shown))? else {
             return Err(LogError::Locked(shown));
         };
-        let (log, recovered) = Self::on(Arc::new(folder), &settings, Arc::new(SystemClock::new()))?;
+        let (folder, clock) = (Arc::new(folder), Arc::new(SystemClock::new()));
+        let (log, recovered) = Self::on(folder, &settings, clock, &sinks()?)?;
         Background::start(&log.writer).map_err(LogError::storage("start a thread for", &shown))?;
         Ok((log, recovered))
+    }
+
+    /// Removes the log in a directory, its segments, and leaves whatever else is there; how many
+    /// segments it had. A crash in the middle leaves its newest segments or none.
+    ///
+    /// # Errors
+    /// When somebody has it open, and what the storage says.
+    pub fn discard(path: &Path) -> Result<usize, LogError> {
+        let shown = path.display().to_string();
+        let folder = match Folder::lock(path, WritePath::Call) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            opened => opened.map_err(LogError::storage("open", &shown))?,
+        };
+        let Some(folder) = folder else { return Err(LogError::Locked(shown)) };
+        let names = folder.names().map_err(LogError::storage("list", &shown))?;
+        let is_unfinished = |name: &&String| segment::is_unfinished(name);
+        for name in names.iter().filter(is_unfinished) {
+            folder.remove(name).map_err(LogError::storage("remove", name))?;
+        }
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment::number(name)).collect();
+        // The oldest first: without its newest segment it could be opened, and had lost something.
+        numbers.sort_unstable();
+        for &number in &numbers {
+            let name = segment::name(number);
+            folder.remove(&name).map_err(LogError::storage("remove", &name))?;
+        }
+        folder.sync_names().map_err(LogError::storage("flush", &shown))?;
+        Ok(numbers.len())
     }
 
     /// Opens a log on any disk, without a thread of its own.
@@ -69,15 +111,17 @@ impl Log {
         disk: Arc<dyn Disk>,
         settings: &LogSettings,
         clock: Arc<dyn Clock>,
+        sinks: &[Arc<SinkFile>],
     ) -> Result<(Self, Option<Recovered>), LogError> {
         settings.check()?;
-        let recovered = recover(&*disk)?;
+        let recovered = recover(&*disk, sinks)?;
         let tail_settings = TailSettings {
             segment_bytes: settings.segment_bytes,
             is_safe: settings.sync != Sync::Os,
             seed: settings.seed.unwrap_or_else(machine_seed),
         };
-        let tail = Tail::open(Arc::clone(&disk), recovered.as_ref(), tail_settings)?;
+        let mut tail = Tail::open(Arc::clone(&disk), recovered.as_ref(), tail_settings)?;
+        tail.set_sinks(sinks.iter().map(SinkFile::flusher).collect());
         let writer = Arc::new(Writer::new(tail, clock, settings.sync));
         Ok((Self { writer, disk, sync: settings.sync }, recovered))
     }

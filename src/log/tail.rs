@@ -49,6 +49,8 @@ pub(crate) struct Tail {
     is_safe: bool,
     header: SegmentHeader,
     active: Active,
+    /// Output files that are flushed first.
+    sinks: Vec<Arc<Flusher>>,
     /// Segments left behind without a flush; nothing where the log is safe.
     sealed: VecDeque<Arc<Flusher>>,
     /// The last sequence given.
@@ -87,6 +89,7 @@ impl Tail {
         let verdict = recovered.map(|recovered| recovered.verdict);
         Ok(Self {
             active: Active::open(&*disk, header.number, end)?,
+            sinks: Vec::new(),
             sealed: VecDeque::new(),
             disk,
             preparer: Arc::new(preparer),
@@ -118,6 +121,7 @@ impl Tail {
         preparer.ensure(segment)?;
         Ok(Self {
             active: Active::open(&*disk, segment, HEADER_BYTES as u64)?,
+            sinks: Vec::new(),
             sealed: VecDeque::new(),
             header: read_header(&*disk, segment)?,
             disk,
@@ -161,9 +165,16 @@ impl Tail {
         self.active.writer.position()
     }
 
-    /// What makes durable what was written: segments left behind without a flush, then this one.
+    /// Has these files flushed before any segment is.
+    pub(crate) fn set_sinks(&mut self, sinks: Vec<Arc<Flusher>>) {
+        self.sinks = sinks;
+    }
+
+    /// What makes durable what was written: sinks, segments left behind without a flush, then this
+    /// one.
     pub(crate) fn flushers(&self) -> Vec<Arc<Flusher>> {
-        self.sealed.iter().chain([&self.active.flusher]).map(Arc::clone).collect()
+        let segments = self.sealed.iter().chain([&self.active.flusher]);
+        self.sinks.iter().chain(segments).map(Arc::clone).collect()
     }
 
     /// Says that everything up to `sequence` is durable.
@@ -239,7 +250,7 @@ impl Tail {
         self.write()?;
         for flusher in self.flushers() {
             let flushed = flusher.flush();
-            flushed.map_err(LogError::storage("flush", &segment::name(self.header.number)))?;
+            flushed.map_err(LogError::storage("flush", flusher.name()))?;
         }
         self.sealed.clear();
         self.watermark = self.sequence;
@@ -295,6 +306,6 @@ impl Active {
     fn open(disk: &dyn Disk, number: u64, end: u64) -> Result<Self, LogError> {
         let name = segment::name(number);
         let opened = disk.open(&name, end).map_err(LogError::storage("open", &name))?;
-        Ok(Self { writer: opened.writer, flusher: Arc::new(Flusher::new(opened.flusher)) })
+        Ok(Self { writer: opened.writer, flusher: Arc::new(Flusher::new(&name, opened.flusher)) })
     }
 }

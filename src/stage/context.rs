@@ -1,10 +1,13 @@
 //! What a handler sees: its envelope, and a notebook of changes that apply only on success.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::handler::Failure;
+use super::lasting::{Lasting, LastingError, Saved, add};
 use crate::envelope::headers::HeaderValue;
 use crate::envelope::{Envelope, EnvelopeId, HeaderError, Headers, Route, Slip, SlipError};
+use crate::log::SinkFile;
 
 /// A change of the slip.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +24,13 @@ pub(crate) struct Notebook<P> {
     /// The headers as they shall be, when they were changed.
     pub(crate) headers: Option<Headers>,
     pub(crate) failure: Option<Failure>,
+    /// What lasts of it.
+    pub(crate) lasting: Option<Box<Lasting>>,
 }
 
 impl<P> Notebook<P> {
     pub(crate) fn new() -> Self {
-        Self { changes: Vec::new(), emits: Vec::new(), headers: None, failure: None }
+        Self { changes: Vec::new(), emits: Vec::new(), headers: None, failure: None, lasting: None }
     }
 
     /// Forgets everything; the emits are handed back, since dropping them runs foreign code.
@@ -33,6 +38,7 @@ impl<P> Notebook<P> {
         self.changes.clear();
         self.headers = None;
         self.failure = None;
+        self.lasting = None;
         if self.emits.is_empty() { Vec::new() } else { std::mem::take(&mut self.emits) }
     }
 }
@@ -86,6 +92,7 @@ pub struct Context<'a, P> {
     pub(crate) notebook: &'a mut Notebook<P>,
     pub(crate) stage: &'a str,
     pub(crate) emits_max: usize,
+    pub(crate) saved: Option<&'a Saved>,
 }
 
 impl<P> Context<'_, P> {
@@ -203,6 +210,73 @@ impl<P> Context<'_, P> {
         }
     }
 
+    /// Saves a value with this attempt's settlement, under a key of this stage: after a crash it is
+    /// there if the envelope counts as handled, and only then. An empty value removes the key.
+    /// Later attempts of the stage find it with [`saved`](Self::saved), others with
+    /// [`Handle::saved`](crate::Handle::saved).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use waystage::{Bus, BusSettings, DurableSettings, Envelope, Level, Missing, StageSettings};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let durable = DurableSettings::in_directory(directory.path());
+    /// let bus: Bus<u64> = Bus::start_durable(BusSettings::default(), &durable)?;
+    /// let settings =
+    ///     StageSettings { level: Level::ExactlyOnce, saves: 1024, ..StageSettings::default() };
+    /// bus.add_stage("sum", settings, |context| {
+    ///     let before = context.saved("sum").map_or(0, |bytes| bytes[0]);
+    ///     let sum = before + u8::try_from(*context.payload())?;
+    ///     context.save("sum", &[sum])?;
+    ///     Ok(())
+    /// })?;
+    /// bus.recover(Missing::Refuse)?;
+    /// for number in [3, 4] {
+    ///     bus.publish(Envelope::new(number, bus.slip(["sum"])?))?;
+    /// }
+    /// assert!(bus.shutdown(Duration::from_secs(5)).drained);
+    /// assert_eq!(bus.saved("sum")["sum"], [7]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LastingError`] when the envelope is in memory only, when the stage saves nothing or would
+    /// save more than it may, or when the key is empty, or has more bytes than 254 less those of
+    /// the stage's name.
+    pub fn save(&mut self, key: &str, value: &[u8]) -> Result<(), LastingError> {
+        if !self.envelope.is_durable() {
+            return Err(LastingError::NotDurable);
+        }
+        let saved = self.saved.ok_or(LastingError::NotSaving)?;
+        let lasting = self.notebook.lasting.get_or_insert_default();
+        saved.save(&mut lasting.saves, key, value)
+    }
+
+    /// What was saved under this key: by this attempt, or else by those that are settled.
+    #[must_use]
+    pub fn saved(&self, key: &str) -> Option<Vec<u8>> {
+        let own = self.notebook.lasting.as_ref().and_then(|lasting| lasting.saves.get(key));
+        match own {
+            Some(value) => (!value.is_empty()).then(|| value.clone()),
+            None => self.saved?.get(key),
+        }
+    }
+
+    /// Adds to a sink of the bus with this attempt's settlement: in the file it stands exactly
+    /// once, power loss included, and not at all if the attempt fails. Where the file cannot be
+    /// written the attempt fails.
+    ///
+    /// # Errors
+    /// [`LastingError`] when the envelope is in memory only, and when the attempt adds more than
+    /// 16 MiB.
+    pub fn write(&mut self, sink: &Arc<SinkFile>, bytes: &[u8]) -> Result<(), LastingError> {
+        if !self.envelope.is_durable() {
+            return Err(LastingError::NotDurable);
+        }
+        let lasting = self.notebook.lasting.get_or_insert_default();
+        add(&mut lasting.writes, sink, bytes)
+    }
+
     /// Why an emit is refused.
     fn refusal(&self, envelope: &Envelope<P>) -> Option<EmitRefused> {
         if self.notebook.emits.len() >= self.emits_max {
@@ -258,6 +332,7 @@ pub struct Batch<'a, P> {
     pub(crate) notebooks: &'a mut [Notebook<P>],
     pub(crate) stage: &'a str,
     pub(crate) emits_max: usize,
+    pub(crate) saved: Option<&'a Saved>,
 }
 
 impl<P> Batch<'_, P> {
@@ -288,6 +363,7 @@ impl<P> Batch<'_, P> {
             notebook: &mut self.notebooks[index],
             stage: self.stage,
             emits_max: self.emits_max,
+            saved: self.saved,
         }
     }
 

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use super::Stage;
 use super::engine::{Fate, Unwritten, collect};
+use super::handler::Failure;
 use super::hop::nanoseconds;
+use super::lasting::{Lasting, Left};
 use super::retry::pause;
 use super::settings::Retry;
-use super::settle::{Outcome, Verdict, start_emit};
+use super::settle::{Failed, Outcome, Verdict, start_emit};
 use super::turn::Turn;
 use crate::envelope::{Cause, Envelope, Settled};
 
@@ -27,10 +29,18 @@ impl<P: Send + 'static> Turn<'_, P> {
         notebook: usize,
         outcome: Outcome,
     ) -> Option<Envelope<P>> {
-        if let Err(failed) = outcome {
-            let verdict = self.conclude_failure(stage, &mut envelope, notebook, failed);
-            return self.fail_durable(stage, envelope, verdict);
-        }
+        let lasting = self.scratch.notebooks[notebook].lasting.take().unwrap_or_default();
+        let Lasting { saves, mut writes } = *lasting;
+        let outcome = outcome
+            .and_then(|()| writes.begin().map_err(|words| Failed::Said(Failure::new(words))));
+        let written = match outcome {
+            Ok(written) => written,
+            Err(failed) => {
+                let verdict = self.conclude_failure(stage, &mut envelope, notebook, failed);
+                return self.fail_durable(stage, envelope, verdict);
+            }
+        };
+        let left = Left { stage: &stage.name, saves, written };
         stage.meters.hot.done.add_as(stage.is_alone(), 1);
         stage.meters.hot.left.add_as(stage.is_alone(), 1);
         let here = envelope.current();
@@ -48,12 +58,19 @@ impl<P: Send + 'static> Turn<'_, P> {
             envelope.arrive();
         }
         let step = if has_next { Fate::Hop } else { Fate::Completed };
-        if let Err(unwritten) = self.engine.record(&mut envelope, step, &mut emits) {
+        if let Err(unwritten) = self.engine.record(&mut envelope, step, &mut emits, &left) {
+            // Callbacks may run now, and not under the locks of sinks.
+            drop(left);
             for emit in emits {
                 self.engine.settle(self.desk, emit, Settled::Undelivered);
             }
             self.not_written(stage, envelope, unwritten, Cause::NotLogged);
             return None;
+        }
+        let Left { saves, written, .. } = left;
+        written.commit();
+        if let Some(saved) = &stage.saved {
+            saved.apply(saves);
         }
         for emit in emits {
             self.send_recorded(emit);
@@ -88,7 +105,10 @@ impl<P: Send + 'static> Turn<'_, P> {
         };
         let goes_on = matches!(verdict, Verdict::Retry | Verdict::Delay);
         let step = Fate::Attempt { pause };
-        if goes_on && let Err(unwritten) = self.engine.record(&mut envelope, step, &mut Vec::new())
+        let nothing = Left::default();
+        if goes_on
+            && let Err(unwritten) =
+                self.engine.record(&mut envelope, step, &mut Vec::new(), &nothing)
         {
             if matches!(verdict, Verdict::Retry) {
                 stage.meters.hot.left.add_as(stage.is_alone(), 1);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::context::Notebook;
+use super::lasting::Left;
 use super::queue::Block;
 use super::settings::Level;
 use crate::clock::Clock;
@@ -91,7 +92,8 @@ pub trait Engine<P>: Send + Sync + 'static {
         Block::new()
     }
     /// Writes down what an attempt of a durable envelope led to, before anything moves, together
-    /// with the emits that came of it: those whose id is known already are taken out.
+    /// with the emits that came of it, of which those whose id is known already are taken out, and
+    /// with what it leaves behind.
     ///
     /// # Errors
     /// When it was not written: then the log has the envelope as it was.
@@ -100,6 +102,7 @@ pub trait Engine<P>: Send + Sync + 'static {
         _envelope: &mut Envelope<P>,
         _step: Fate,
         _emits: &mut Vec<Envelope<P>>,
+        _left: &Left<'_>,
     ) -> Result<(), Unwritten> {
         Err(Unwritten::Failed)
     }

@@ -13,6 +13,7 @@ pub mod engine;
 pub mod enter;
 pub mod handler;
 pub mod hop;
+pub mod lasting;
 pub mod meters;
 pub mod queue;
 pub mod retry;
@@ -35,6 +36,7 @@ use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 
 use engine::Engine;
 use handler::{Handler, guarded};
+use lasting::Saved;
 use meters::StageMeters;
 use queue::Queue;
 use room::{Hold, Room};
@@ -60,6 +62,8 @@ pub struct Stage<P> {
     /// Slots that were freed since a publisher that waits was woken last.
     unoffered: Counter,
     meters: StageMeters,
+    /// What it has saved, where it saves anything.
+    saved: Option<Saved>,
     /// A circle with the registry, broken when that lets the stage go.
     engine: Arc<dyn Engine<P>>,
 }
@@ -71,9 +75,11 @@ impl<P: Send + 'static> Stage<P> {
         route: Route,
         settings: StageSettings,
         dead_letter: Option<Route>,
+        saved: Option<Saved>,
         engine: Arc<dyn Engine<P>>,
     ) -> Self {
         Self {
+            saved,
             name: name.to_owned(),
             route,
             dead_letter,

@@ -95,6 +95,10 @@ pub struct StageSettings {
     /// How long an envelope published here without a time to live of its own may live, its later
     /// stages included: where it is not handled in time it expires. Default: no limit.
     pub expiry: Option<Duration>,
+    /// Bytes of the state that its handler may save ([`Context::save`](crate::Context::save)), keys
+    /// included. A stage that saves has one permit, so that what it saved is what the next attempt
+    /// finds, and needs a bus with a log. 0 to 16 MiB; default 0: it saves nothing.
+    pub saves: usize,
     /// Envelopes one attempt may emit. 0 to 65,536; default 1,024.
     pub emits: usize,
 }
@@ -112,6 +116,7 @@ impl Default for StageSettings {
             dead_letter: None,
             hop_timeout: Duration::from_secs(30),
             expiry: None,
+            saves: 0,
             emits: 1024,
         }
     }
@@ -156,6 +161,9 @@ impl StageSettings {
         demand((1..=1 << 16).contains(&self.batch), "batch", self.batch, "1 to 65536")?;
         demand((1..=255).contains(&self.attempts), "attempts", self.attempts, "1 to 255")?;
         demand(self.emits <= 1 << 16, "emits", self.emits, "0 to 65536")?;
+        demand(self.saves <= 16 << 20, "saves", self.saves, "0 to 16777216")?;
+        let is_alone = self.saves == 0 || self.permits == 1;
+        demand(is_alone, "permits", self.permits, "1 where a stage saves state")?;
         demand(
             (Duration::from_millis(1)..=DAY).contains(&self.hop_timeout),
             "hop_timeout",

@@ -11,6 +11,7 @@ use super::Stage;
 use super::context::{Batch, Change, Context};
 use super::engine::{Fate, Unwritten, collect};
 use super::handler::{Batched, Each, Failure, guarded};
+use super::lasting::Left;
 use super::settings::{Level, Retry};
 use super::turn::Turn;
 use crate::envelope::{Cause, Envelope, Route, Settled};
@@ -80,6 +81,7 @@ impl<P: Send + 'static> Turn<'_, P> {
             notebook: &mut self.scratch.notebooks[0],
             stage: &stage.name,
             emits_max: stage.settings.emits,
+            saved: stage.saved.as_ref(),
         };
         let outcome = guarded(|| handle(&mut context));
         if timed {
@@ -108,6 +110,7 @@ impl<P: Send + 'static> Turn<'_, P> {
             envelopes: &mut *batch,
             stage: &stage.name,
             emits_max: stage.settings.emits,
+            saved: stage.saved.as_ref(),
         };
         let outcome = guarded(|| handle(&mut whole));
         if timed {
@@ -369,7 +372,8 @@ impl<P: Send + 'static> Turn<'_, P> {
             slip.ratchet();
         }
         if envelope.is_durable()
-            && let Err(unwritten) = self.engine.record(&mut envelope, Fate::Hop, &mut Vec::new())
+            && let Err(unwritten) =
+                self.engine.record(&mut envelope, Fate::Hop, &mut Vec::new(), &Left::default())
         {
             return self.not_written(stage, envelope, unwritten, cause);
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::log::LogSettings;
+use crate::log::{LogSettings, SinkSettings};
 
 /// Where a bus keeps its log, and within which bounds.
 ///
@@ -18,6 +18,9 @@ pub struct DurableSettings {
     pub directory: PathBuf,
     /// How the log writes, and when something counts as safe.
     pub log: LogSettings,
+    /// Output files in which every line stands exactly once
+    /// ([`Context::write`](crate::Context::write)). Default: none.
+    pub sinks: Vec<SinkSettings>,
     /// Ids of completed envelopes that are remembered, the latest ones, so that an exactly-once
     /// envelope is not accepted again. Default 100,000; 16 bytes each.
     pub remembered_ids: u32,
@@ -34,6 +37,7 @@ impl DurableSettings {
         Self {
             directory: directory.into(),
             log: LogSettings::default(),
+            sinks: Vec::new(),
             remembered_ids: 100_000,
             dead_letters: 100_000,
             checkpoint_segments: 4,

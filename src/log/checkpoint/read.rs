@@ -138,8 +138,8 @@ impl Reading {
                 Entry::Source { name, value } => {
                     self.state.sources.insert(name.into(), value.into());
                 }
-                Entry::Sink { path, sink } => {
-                    self.state.sinks.insert(path.into(), sink);
+                Entry::Sink { name, sink } => {
+                    self.state.sinks.insert(name.into(), sink);
                 }
                 _ => return Err(unknown(kind)),
             },

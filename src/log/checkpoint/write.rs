@@ -140,8 +140,8 @@ impl<'a> Items<'a> {
         if let Some((name, value)) = self.sources.next() {
             return Some(Entry::Source { name, value }.encode(out));
         }
-        let (path, &sink) = self.sinks.next()?;
-        Some(Entry::Sink { path, sink }.encode(out))
+        let (name, &sink) = self.sinks.next()?;
+        Some(Entry::Sink { name, sink }.encode(out))
     }
 }
 

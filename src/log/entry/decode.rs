@@ -206,11 +206,12 @@ fn sink<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, EntryError> {
         device: reader.u64("a device")?,
         inode: reader.u64("an inode")?,
         length: reader.u64("the length of a sink")?,
+        added: reader.u64("what was added to a sink")?,
         checksum: reader.u64("the checksum of a sink")?,
     };
     let length = reader.rest().len();
-    in_range(reader.offset(), "the bytes of a path", length, 1, PATH_BYTES_MAX)?;
-    Ok(Entry::Sink { path: reader.bytes(length, "a path")?, sink })
+    in_range(reader.offset(), "the bytes of a sink's name", length, 1, PATH_BYTES_MAX)?;
+    Ok(Entry::Sink { name: reader.bytes(length, "the name of a sink")?, sink })
 }
 
 fn copy<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, EntryError> {

@@ -50,15 +50,15 @@ impl Entry<'_> {
             Self::State { name, value } | Self::Source { name, value } => {
                 put_named(out, name, value)?;
             }
-            Self::Sink { path, sink } => {
-                let length = path.len();
+            Self::Sink { name, sink } => {
+                let length = name.len();
                 if !(1..=PATH_BYTES_MAX).contains(&length) {
                     return Err(EntryEncodeError::Path { length });
                 }
-                for word in [sink.device, sink.inode, sink.length, sink.checksum] {
+                for word in [sink.device, sink.inode, sink.length, sink.added, sink.checksum] {
                     out.extend_from_slice(&word.to_le_bytes());
                 }
-                out.extend_from_slice(path);
+                out.extend_from_slice(name);
             }
             Self::Copy { of, envelope } => {
                 match of {

@@ -20,7 +20,7 @@
 //! | 7 | redriven | letter (16), wire form |
 //! | 8, 9 | purged, duplicate | letter (16), id (16) |
 //! | 10, 11 | state, source | length of the name (1), name, zeros to a multiple of 8, value |
-//! | 12 | sink | device (8), inode (8), length (8), checksum (8), path |
+//! | 12 | sink | device (8), inode (8), length (8), added (8), checksum (8), name |
 //! | 13 | copy | number (12), 0 for open or 1 for dead (1), 3 zeros, wire form |
 //! | 14 | window | how many settled ids are remembered from here on (4) |
 //!
@@ -106,6 +106,8 @@ pub struct Sink {
     pub inode: u64,
     /// The length of the file, in bytes.
     pub length: u64,
+    /// Bytes that were added last.
+    pub added: u64,
     /// The checksum of what was added last.
     pub checksum: u64,
 }
@@ -214,8 +216,8 @@ pub enum Entry<'a> {
     },
     /// How far an output was written.
     Sink {
-        /// The path of its file.
-        path: &'a [u8],
+        /// Its name.
+        name: &'a [u8],
         /// What stands there.
         sink: Sink,
     },

@@ -34,7 +34,7 @@ fn reference() -> Parts<'static> {
 
 /// One of each kind, and its bytes as the table has them.
 fn samples() -> Vec<(Entry<'static>, String)> {
-    let sink = Sink { device: 1, inode: 2, length: 3, checksum: 0xAB };
+    let sink = Sink { device: 1, inode: 2, length: 3, added: 4, checksum: 0xAB };
     let level = DurableLevel::ExactlyOnce;
     let (of, letter, id) = (Original::Open(NUMBER), NUMBER, ID);
     let dead = Entry::Dead { id, attempts: 4, cause: CauseCode::HandlerPanicked, reason: "why" };
@@ -77,7 +77,7 @@ fn samples() -> Vec<(Entry<'static>, String)> {
             "08 00 00 00 0b 00 00 00 07 71 75 61 6b 65 73 31".to_owned(),
         ),
         (
-            Entry::Sink { path: b"a/b", sink },
+            Entry::Sink { name: b"a/b", sink },
             "23 00 00 00 0c 00 00 00 01 00*7 02 00*7 03 00*7 ab 00*7 61 2f 62 00*5".to_owned(),
         ),
         (
@@ -187,15 +187,15 @@ fn errors_name_the_byte() {
 fn what_is_too_long_is_refused_and_leaves_nothing() {
     let long = "n".repeat(256);
     let (name, value) = (&*long, &b""[..]);
-    let sink = Sink { device: 0, inode: 0, length: 0, checksum: 0 };
+    let sink = Sink { device: 0, inode: 0, length: 0, added: 0, checksum: 0 };
     let path = vec![b'p'; PATH_BYTES_MAX + 1];
     let reason = "r".repeat(REASON_BYTES_MAX + 1);
     let (id, attempts, cause) = (ID, 0, CauseCode::HandlerFailed);
     let cases = [
         (Entry::State { name, value }, EntryEncodeError::Name { length: 256 }),
         (Entry::Source { name: "", value }, EntryEncodeError::Name { length: 0 }),
-        (Entry::Sink { path: &path, sink }, EntryEncodeError::Path { length: 4097 }),
-        (Entry::Sink { path: b"", sink }, EntryEncodeError::Path { length: 0 }),
+        (Entry::Sink { name: &path, sink }, EntryEncodeError::Path { length: 4097 }),
+        (Entry::Sink { name: b"", sink }, EntryEncodeError::Path { length: 0 }),
         (
             Entry::Dead { id, attempts, cause, reason: &reason },
             EntryEncodeError::Reason { length: 1025 },

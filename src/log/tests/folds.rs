@@ -11,6 +11,10 @@ use crate::log::fold::{Breach, FoldError, Standing, fold, fold_record};
 use crate::log::segment::Location;
 use crate::log::state::{Place, State};
 
+fn sink(number: u64) -> Sink {
+    Sink { device: number, inode: number, length: number, added: number, checksum: number }
+}
+
 #[test]
 fn the_fold_and_the_account_agree_after_every_record() {
     let mut refused = BTreeMap::new();
@@ -90,7 +94,7 @@ fn scene() -> State {
     let story = [
         Entry::Window { count: 2 },
         // The letter comes first, then its id comes in anew.
-        Entry::Sink { path: b"x", sink: Sink { device: 1, inode: 1, length: 1, checksum: 1 } },
+        Entry::Sink { name: b"x", sink: sink(1) },
         accept(SETTLED),
         dead(SETTLED),
         accept(SETTLED),
@@ -130,7 +134,7 @@ fn a_record_is_taken_back_whole() {
         Entry::State { name: "a", value: b"b" },
         Entry::State { name: "a", value: b"c" },
         Entry::Source { name: "a", value: b"b" },
-        Entry::Sink { path: b"x", sink: Sink { device: 2, inode: 2, length: 2, checksum: 2 } },
+        Entry::Sink { name: b"x", sink: sink(2) },
         Entry::Completed { id: OPEN },
         Entry::Redriven { letter: LETTER, envelope: reference(DEAD) },
         Entry::Completed { id: DEAD },

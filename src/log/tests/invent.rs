@@ -90,8 +90,9 @@ impl Account {
             EntryKind::State => Entry::State { name, value },
             EntryKind::Source => Entry::Source { name, value },
             EntryKind::Sink => {
-                let sink = Sink { device: 1, inode: number, length: number, checksum: number };
-                Entry::Sink { path: name.as_bytes(), sink }
+                let sink =
+                    Sink { device: 1, inode: number, length: number, added: 0, checksum: number };
+                Entry::Sink { name: name.as_bytes(), sink }
             }
             EntryKind::Copy if is_of_letter => Entry::Copy { of: Original::Dead(by), envelope },
             EntryKind::Copy => Entry::Copy { of: Original::Open(by), envelope },

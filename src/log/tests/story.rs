@@ -206,7 +206,7 @@ impl Account {
             Entry::State { name, value } | Entry::Source { name, value } => {
                 self.values.insert((entry.kind(), name.into()), value.into());
             }
-            Entry::Sink { path, sink } => {
+            Entry::Sink { name: path, sink } => {
                 let value = format!("{sink:?}").into_bytes();
                 self.values.insert((entry.kind(), path.into()), value);
             }

@@ -93,8 +93,7 @@ pub enum Command {
     /// Looks at a flow without running it
     #[command(after_long_help = AFTER, args_override_self = true)]
     Check(Check),
-    /// Looks into a log that a durable bus or `log::Log` wrote (no flow writes one yet), and saves
-    /// what is left of a damaged one
+    /// Looks into the log of a durable flow or bus, and saves what is left of a damaged one
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Log(Log),
 }
@@ -133,6 +132,12 @@ pub struct Run {
     /// Relative output paths start here, not at the flow file's folder
     #[arg(long, env = "WAYSTAGE_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Begins anew: removes the log of a durable flow, with all that an earlier run left in it
+    #[arg(long, env = "WAYSTAGE_FRESH", value_parser = FalseyValueParser::new())]
+    pub fresh: bool,
+    /// Answers questions with yes
+    #[arg(long, env = "WAYSTAGE_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
     /// Sends records at this rate (5k/s, 90/m), on intended times: a late one moves no other
     #[arg(long, env = "WAYSTAGE_RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
@@ -175,6 +180,8 @@ impl Run {
             flow_file: self.flow.clone(),
             command: Typed::new(std::env::args_os().skip(1)),
             out: self.out.clone(),
+            fresh: self.fresh,
+            yes: self.yes,
             rate: self.rate,
             limit: self.limit,
             duration: self.duration,

@@ -9,13 +9,9 @@ use super::problem::{Problem, Span};
 use super::reader::{Item, Reader, entries};
 use super::settings::{Basis, SETTINGS};
 
-const TOP: &[&str] = &["flow", "slip", "input", "bus", "defaults", "stage"];
+const TOP: &[&str] = &["flow", "slip", "input", "bus", "durable", "defaults", "stage"];
 const INPUT: &[&str] = &["files", "format", "id", "unique", "max-line"];
 const BUS: &[&str] = &["workers", "pin", "idle", "hop-limit", "dead-letters"];
-
-/// How text is cut or read.
-pub(super) const FORMATS: &[(&str, Format)] =
-    &[("ndjson", Format::Ndjson), ("csv", Format::Csv), ("lines", Format::Lines)];
 
 const IDLES: &[(&str, Idle)] =
     &[("park", Idle::Park), ("yield", Idle::Yield), ("spin", Idle::Spin)];
@@ -47,6 +43,7 @@ impl Reader<'_> {
             slip_span: 0..0,
             input: Input::default(),
             bus: BusSettings::default(),
+            durable: None,
             stages: Vec::new(),
         };
         let items = self.items("the flow", table, TOP);
@@ -66,6 +63,9 @@ impl Reader<'_> {
         }
         if let Some(table) = find("bus").and_then(|item| self.table(item, "a table")) {
             draft.bus = self.bus(table);
+        }
+        if let Some(item) = find("durable") {
+            draft.durable = self.durable(item);
         }
         let mut basis = Basis::default();
         if let Some(table) = find("defaults").and_then(|item| self.table(item, "a table")) {
@@ -112,7 +112,9 @@ impl Reader<'_> {
         for item in self.items("[input]", table, INPUT) {
             match item.key {
                 "files" => input.files = self.files(&item),
-                "format" => input.format = self.choice(&item, FORMATS).unwrap_or(input.format),
+                "format" => {
+                    input.format = self.choice(&item, Format::NAMES).unwrap_or(input.format)
+                }
                 "id" => input.id = self.pointer(&item),
                 "unique" => {
                     input.unique = self.unique(&item);

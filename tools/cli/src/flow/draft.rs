@@ -3,7 +3,7 @@
 use jsonptr::PointerBuf;
 use waystage::{BusSettings, StageSettings};
 
-use super::model::{Handler, Input, Test};
+use super::model::{Durable, Handler, Input, Test};
 use super::problem::Span;
 
 /// The name of a stage, where it stands in the file.
@@ -30,6 +30,7 @@ pub(super) struct Draft {
     pub(super) slip_span: Span,
     pub(super) input: Input,
     pub(super) bus: BusSettings,
+    pub(super) durable: Option<Durable>,
     pub(super) stages: Vec<DraftStage>,
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::document::FORMATS;
 use super::draft::DraftStage;
 use super::model::{Action, Format, Handler, Rule, When};
 use super::problem::Problem;
@@ -52,7 +51,8 @@ impl Reader<'_> {
         match item.key {
             "parse" => {
                 let found = self.argument(item, "format", "{ format = \"ndjson\" }", false)?;
-                let format = found.map_or(Some(format), |item| self.choice(&item, FORMATS))?;
+                let format =
+                    found.map_or(Some(format), |item| self.choice(&item, Format::NAMES))?;
                 Some(Handler::Parse(format))
             }
             "filter" => {

@@ -5,6 +5,7 @@
 //!    function per table, and go on after a problem. No serde: it stops at the first error and
 //!    loses places.
 //! 3. `whole` checks what no single table shows: names, reach, paths; `circles` the ways back,
+//!    `durable` what a log asks of stages,
 //!    `never` the conditions that no record meets.
 //! 4. `render` draws the problems.
 //! 5. [`check`] looks at the files that the flow names, and prints the tick list.
@@ -15,6 +16,7 @@ pub mod check;
 mod circles;
 mod document;
 mod draft;
+mod durable;
 mod handlers;
 pub mod model;
 mod names;
@@ -99,8 +101,14 @@ fn finish(draft: Draft, path: &Path) -> Option<Flow> {
     let mut bus = draft.bus;
     let permits = draft.stages.iter().map(|stage| stage.settings.permits as usize);
     bus.tickets = bus.tickets.max(permits.sum());
+    let durable = draft.durable.clone();
     let stages = draft.stages.into_iter().map(|stage| {
-        let (name, settings, reached) = (stage.name.name, stage.settings, stage.reached);
+        let (name, mut settings, reached) = (stage.name.name, stage.settings, stage.reached);
+        if let Some(durable) = &durable {
+            settings.level = durable.level;
+            let is_tally = matches!(stage.handler, Some(model::Handler::Tally(_)));
+            settings.saves = if is_tally { durable::TALLY_BYTES } else { 0 };
+        }
         Some(model::Stage { name, settings, handler: stage.handler?, reached })
     });
     let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -110,6 +118,7 @@ fn finish(draft: Draft, path: &Path) -> Option<Flow> {
         slip: draft.slip?.into_iter().map(|named| named.name).collect(),
         input: draft.input,
         bus,
+        durable: draft.durable,
         stages: stages.collect::<Option<_>>()?,
     })
 }

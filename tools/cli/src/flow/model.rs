@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jsonptr::PointerBuf;
 use serde_json::Value;
-use waystage::{BusSettings, StageSettings};
+use waystage::log::Sync;
+use waystage::{BusSettings, Level, StageSettings};
 
 /// A flow file that is right.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Flow {
     pub input: Input,
     /// The bus: workers, idle, pin.
     pub bus: BusSettings,
+    /// Where a log is kept, and what is promised by it; without it everything stays in memory.
+    pub durable: Option<Durable>,
     /// The stages, in the order of the file.
     pub stages: Vec<Stage>,
 }
@@ -50,6 +53,35 @@ pub enum Format {
     Csv,
     /// One record a line, as text.
     Lines,
+}
+
+/// What makes a run go on after a crash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Durable {
+    /// The directory of the log.
+    pub directory: PathBuf,
+    /// What is promised of every record.
+    pub level: Level,
+    /// When a record counts as safe.
+    pub sync: Sync,
+}
+
+impl Format {
+    /// All of them, as a flow file names them.
+    pub const NAMES: &[(&str, Self)] =
+        &[("ndjson", Self::Ndjson), ("csv", Self::Csv), ("lines", Self::Lines)];
+
+    /// As a flow file names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| *name)
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
 }
 
 /// One stage.

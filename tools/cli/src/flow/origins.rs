@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
-use waystage::{Idle, OnFull, Pin, Retry, StageSettings};
+use waystage::log::Sync;
+use waystage::{Idle, Level, OnFull, Pin, Retry, StageSettings};
 
-use super::model::{Flow, Format};
+use super::model::Flow;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(super) fn settings(flow: &Flow, source: &str) -> Vec<Setting> {
     };
     add(&[], "flow", flow.name.clone());
     add(&["input"], "files", flow.input.files.join(", "));
-    add(&["input"], "format", format_text(flow.input.format).to_owned());
+    add(&["input"], "format", flow.input.format.name().to_owned());
     let id = flow.input.id.as_ref().map_or("file and line", |pointer| pointer.as_str());
     add(&["input"], "id", id.to_owned());
     let unique = flow.input.unique.map_or_else(|| "false".to_owned(), |window| window.to_string());
@@ -65,6 +66,11 @@ pub(super) fn settings(flow: &Flow, source: &str) -> Vec<Setting> {
     add(&["bus"], "pin", pin_text(&flow.bus.pin));
     add(&["bus"], "hop-limit", flow.bus.hop_limit.to_string());
     add(&["bus"], "dead-letters", flow.bus.dead_letters.to_string());
+    if let Some(durable) = &flow.durable {
+        add(&["durable"], "dir", durable.directory.display().to_string());
+        add(&["durable"], "level", level_text(durable.level).to_owned());
+        add(&["durable"], "sync", sync_text(durable.sync));
+    }
     for stage in &flow.stages {
         for (key, value) in stage_settings(&stage.settings) {
             add(&["stage", &stage.name], key, value);
@@ -110,6 +116,22 @@ fn stage_settings(settings: &StageSettings) -> [(&'static str, String); 9] {
     ]
 }
 
+fn level_text(level: Level) -> &'static str {
+    match level {
+        Level::ExactlyOnce => "exactly-once",
+        Level::AtLeastOnce => "at-least-once",
+        _ => "at-most-once",
+    }
+}
+
+fn sync_text(sync: Sync) -> String {
+    match sync {
+        Sync::Each => "each".to_owned(),
+        Sync::Within(time) => duration_text(time),
+        _ => "os".to_owned(),
+    }
+}
+
 fn duration_text(duration: Duration) -> String {
     format!("{duration:?}")
 }
@@ -133,14 +155,6 @@ fn retry_text(attempts: u16, retry: Retry) -> String {
             format!("{attempts}, {first}..{max}, jitter {jitter}")
         }
         _ => attempts,
-    }
-}
-
-fn format_text(format: Format) -> &'static str {
-    match format {
-        Format::Ndjson => "ndjson",
-        Format::Csv => "csv",
-        Format::Lines => "lines",
     }
 }
 

@@ -15,16 +15,13 @@ const LATER: &[&str] = &[
     "byte-budget",
     "control",
     "deadline",
-    "durable",
     "exec",
     "filter-type",
     "gateway",
-    "level",
     "metrics",
     "order-by",
     "pull",
     "subscribe",
-    "sync",
     "topic",
     "topics",
     "tracing",
@@ -100,10 +97,7 @@ impl<'s> Reader<'s> {
         let (key, span) = (item.key, item.key_span.clone());
         if LATER.contains(&key) {
             let problem = Problem::error(span, format!("`{key}` is not in this version"));
-            self.report(problem.label("comes with a later version").help(match key {
-                "durable" | "level" | "sync" => "remove it: everything stays in memory",
-                _ => "remove it",
-            }));
+            self.report(problem.label("comes with a later version").help("remove it"));
             return;
         }
         let hyphenated = key.replace('_', "-");
@@ -116,6 +110,9 @@ impl<'s> Reader<'s> {
         problem = match (meant, key) {
             (None, "attempts" | "backoff" | "jitter") => problem
                 .help("it is part of `retry`: `retry = { attempts = 3, backoff = \"50ms..5s\" }`"),
+            (None, "level" | "sync") => problem.help(format!(
+                "it is said once for all stages, in [durable]: `{key} = ...` beside `dir`"
+            )),
             (None, _) => problem.help(format!("the keys of {place}: {}", known.join(", "))),
             (meant, _) => problem.suggest(meant),
         };

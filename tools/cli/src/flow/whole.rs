@@ -24,6 +24,7 @@ impl Reader<'_> {
         self.paths(draft);
         self.dead_letters(draft);
         self.circles(draft);
+        self.log_asks(draft);
         // A misspelt name would make the stage that was meant look forgotten.
         if known {
             self.reached(draft);

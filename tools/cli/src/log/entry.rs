@@ -77,9 +77,10 @@ impl<'a> Line<'a> {
                 line.details.push(("value_bytes", value.len().into()));
                 line.payload = Some(value);
             }
-            Entry::Sink { path, sink } => {
-                line.details.push(("path", String::from_utf8_lossy(path).into()));
+            Entry::Sink { name, sink } => {
+                line.details.push(("name", String::from_utf8_lossy(name).into()));
                 line.details.push(("length", sink.length.into()));
+                line.details.push(("added", sink.added.into()));
             }
             Entry::Copy { of, envelope } => {
                 let (what, number) = match of {

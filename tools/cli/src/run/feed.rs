@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 use waystage::clock::Clock;
-use waystage::{Envelope, EnvelopeId, Publisher, Refused, Slip};
+use waystage::{Envelope, EnvelopeId, Level, Publisher, Refused, Slip};
 
+use super::durable;
 use super::ending::{End, Halt, await_interrupt};
 use super::ledger::{Ledger, Refusal, RefusalKind};
 use super::lines::{Line, Lines, is_blank};
@@ -19,6 +20,7 @@ use super::options::Rate;
 use super::output::Output;
 use super::parse::{header, is_json, row};
 use super::record::{Place, Record};
+use super::resume::{Position, checksum};
 use super::schedule::Schedule;
 use super::sources::Source;
 use super::unique::Window;
@@ -47,6 +49,8 @@ pub struct Feed {
     pub rate: Option<Rate>,
     /// The most records to send.
     pub limit: Option<u64>,
+    /// What is promised of records, where they go into a log.
+    pub durable: Option<Level>,
     /// What is emptied once there is something to write, or nothing will come.
     pub outputs: Vec<Arc<Output>>,
     /// The way into the bus.
@@ -75,7 +79,10 @@ impl Feed {
             let opened = source.open();
             let reader = opened.map_err(|error| self.failed(&source, error))?;
             let (feed, schedule) = (&mut *self, &mut schedule);
-            Input { feed, source: &source, schedule, columns: None }.feed(reader)?;
+            let inode = feed.durable.and_then(|_| durable::inode(&source));
+            let mut input = Input { feed, source: &source, schedule, columns: None, inode };
+            input.columns = input.header_before()?;
+            input.feed(reader)?;
         }
         self.empty_outputs()
     }
@@ -102,6 +109,11 @@ impl Feed {
     }
 }
 
+/// Whether the log takes nothing more.
+fn is_of_log(reason: Refused) -> bool {
+    matches!(reason, Refused::LogFull | Refused::LogFailed | Refused::TooManyDeadLetters)
+}
+
 /// One input being read.
 struct Input<'f> {
     feed: &'f mut Feed,
@@ -109,15 +121,61 @@ struct Input<'f> {
     schedule: &'f mut Schedule,
     /// The header of CSV, once it was read.
     columns: Option<Arc<[String]>>,
+    /// The file, where a run may go on with it.
+    inode: Option<u64>,
+}
+
+/// Where a record stands in its file.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    begin: u64,
+    end: u64,
+    lines: u64,
+    after_return: bool,
 }
 
 impl Input<'_> {
+    /// The header of a file of CSV whose beginning was read by an earlier run.
+    fn header_before(&self) -> Result<Option<Arc<[String]>>, Halt> {
+        if self.feed.format != Format::Csv || self.source.position.is_none() {
+            return Ok(None);
+        }
+        let whole = Source { position: None, ..self.source.clone() };
+        let reader = whole.open().map_err(|error| self.failed(error))?;
+        let mut lines = Lines::new(BufReader::new(reader), self.feed.line_bytes_max);
+        loop {
+            match lines.next_row().map_err(|error| self.failed(error))? {
+                Some((_, Line::Text(text))) if is_blank(&text, Format::Csv) => {}
+                Some((_, Line::Text(text))) => {
+                    let names = header(&text).map_err(|words| {
+                        self.failed(io::Error::new(io::ErrorKind::InvalidData, words))
+                    })?;
+                    return Ok(Some(names.into()));
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Where an input goes on behind a record.
+    fn position(&self, text: &str, span: Span) -> Option<Vec<u8>> {
+        let Span { begin, end, lines, after_return } = span;
+        let checksum = checksum(text.as_bytes());
+        let position = Position { inode: self.inode?, begin, end, lines, after_return, checksum };
+        Some(position.to_bytes())
+    }
+
     fn feed(&mut self, reader: impl Read) -> Result<(), Halt> {
         let buffered = BufReader::with_capacity(READ_BYTES, reader);
         let mut lines = Lines::new(buffered, self.feed.line_bytes_max);
+        let start = self.source.position.map_or(0, |position| position.end);
+        if let Some(position) = self.source.position {
+            lines = lines.after(position.lines, position.after_return);
+        }
         let before = self.feed.ledger.bytes.load(Ordering::Relaxed);
         loop {
             self.check_limits()?;
+            let begin = start + lines.bytes();
             let next = match self.feed.format {
                 Format::Csv => lines.next_row(),
                 Format::Ndjson | Format::Lines => lines.next_line(),
@@ -139,7 +197,13 @@ impl Input<'_> {
             let place = Place { file: Arc::clone(&self.source.name), line: number };
             let (kind, words) = match line {
                 Line::Text(text) => {
-                    self.take(text, place)?;
+                    let span = Span {
+                        begin,
+                        end: start + lines.bytes(),
+                        lines: lines.number(),
+                        after_return: lines.is_after_return(),
+                    };
+                    self.take(text, place, span)?;
                     continue;
                 }
                 Line::TooLong(bytes) => {
@@ -178,12 +242,13 @@ impl Input<'_> {
         self.feed.ledger.refuse(Refusal { place, kind, words });
     }
 
-    fn take(&mut self, text: String, place: Place) -> Result<(), Halt> {
+    fn take(&mut self, text: String, place: Place, span: Span) -> Result<(), Halt> {
         if is_blank(&text, self.feed.format) {
             self.feed.ledger.blank.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let mut record = Record { text, value: None, columns: None, place };
+        let position = self.position(&text, span);
+        let mut record = Record { text, value: None, read_as: None, columns: None, place };
         if self.feed.format == Format::Csv && !self.read_row(&mut record)? {
             return Ok(());
         }
@@ -192,7 +257,7 @@ impl Input<'_> {
             self.feed.ledger.skipped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        self.publish(record, id)
+        self.publish(record, id, position)
     }
 
     /// Gives a row its value; false for the header, and for what is refused.
@@ -208,7 +273,7 @@ impl Input<'_> {
         };
         record.columns = Some(Arc::clone(columns));
         match row(&record.text, Some(columns)) {
-            Ok(value) => record.value = Some(value),
+            Ok(value) => (record.value, record.read_as) = (Some(value), Some(Format::Csv)),
             Err(words) if self.feed.refuses_wrong_rows => {
                 self.refuse(record.place.clone(), RefusalKind::NotARow, words);
                 return Ok(false);
@@ -235,17 +300,17 @@ impl Input<'_> {
         if self.feed.id.is_some() {
             self.feed.ledger.without_id.fetch_add(1, Ordering::Relaxed);
         }
-        let key = format!("{}:{}", self.source.key, record.place.line);
-        (EnvelopeId::from_key(key.as_bytes()), None)
+        (self.source.id_of_place(record.place.line), None)
     }
 
     fn publish(
         &mut self,
         record: Record,
         (id, key): (EnvelopeId, Option<String>),
+        position: Option<Vec<u8>>,
     ) -> Result<(), Halt> {
         self.feed.empty_outputs()?;
-        let Feed { publisher, slip, ledger, rate, window, .. } = &mut *self.feed;
+        let Feed { publisher, slip, ledger, rate, window, durable, .. } = &mut *self.feed;
         // The id of a record that cannot be read must not stand in the way of one that can.
         let is_good =
             window.is_some() && (key.is_none() || record.value.is_some() || is_json(&record.text));
@@ -264,9 +329,16 @@ impl Input<'_> {
         let place = record.place.clone();
         let mut envelope = Envelope::new(record, slip.clone());
         envelope = match &key {
+            // Two records on their way with one id would be one: the place tells them apart.
+            Some(_) if *durable == Some(Level::AtLeastOnce) && window.is_none() => {
+                envelope.with_id(self.source.id_of_place(place.line))
+            }
             Some(key) => envelope.with_key(key),
             None => envelope.with_id(id),
         };
+        if let Some(position) = position {
+            envelope = envelope.with_position(&self.source.key, &position);
+        }
         let teller = Arc::clone(ledger);
         let envelope = envelope.on_settled(move |end, envelope: Option<Envelope<Record>>| {
             teller.tell(due_ns, &end, envelope.as_ref());
@@ -285,6 +357,20 @@ impl Input<'_> {
                 let words = format!("stage `{stage}` is full, and its on-full says to refuse");
                 self.refuse(place, RefusalKind::Full, words);
                 Ok(())
+            }
+            Err(error) if matches!(error.reason, Refused::Duplicate | Refused::InFlight) => {
+                ledger.skipped.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.reason == Refused::NoWireForm => {
+                let words = "the record is too large for the log".to_owned();
+                self.refuse(place, RefusalKind::TooLong, words);
+                Ok(())
+            }
+            Err(error) if is_of_log(error.reason) => {
+                ledger.unsent.fetch_add(1, Ordering::Relaxed);
+                let what = format!("record {place}");
+                Err(Halt::Io(what, io::Error::other(error.reason.to_string())))
             }
             Err(_) => {
                 ledger.unsent.fetch_add(1, Ordering::Relaxed);

@@ -62,19 +62,23 @@ pub fn handler(
         }
         model::Handler::Route(rules) => route(bus, rules)?,
         model::Handler::Tally(by) => {
-            let tally = Arc::new(Tally::new(by.clone()));
+            let tally = Arc::new(Tally::new(by.clone(), bus.saved(&stage.name).values()));
             kept.tallies.push((stage.name.clone(), Arc::clone(&tally)));
+            let is_saved = stage.settings.saves > 0;
             Handler::each(move |context: &mut Context<'_, Record>| {
-                tally.count(context.payload().value.as_ref());
+                let name = tally.name(context.payload().value.as_ref());
+                if is_saved {
+                    let count = tally.count_of(&name) + 1;
+                    context.save(&Tally::key(&name), &Tally::saved(&name, count))?;
+                }
+                tally.count(name);
                 Ok(())
             })
         }
         model::Handler::Write(_) => {
             let output = outputs.next().expect("one output was opened for each stage that writes");
             kept.outputs.push((stage.name.clone(), Arc::clone(&output)));
-            Handler::each(move |context: &mut Context<'_, Record>| {
-                write(&output, context.payload())
-            })
+            Handler::each(move |context: &mut Context<'_, Record>| write(&output, context))
         }
         model::Handler::Work(time) => {
             let time = *time;
@@ -122,7 +126,8 @@ fn apply(context: &mut Context<'_, Record>, change: &Change) -> Result<(), SlipE
 }
 
 /// Writes the value as one line of JSON; the text as it came when it was never read.
-fn write(output: &Output, record: &Record) -> Result<(), Failure> {
+fn write(output: &Output, context: &mut Context<'_, Record>) -> Result<(), Failure> {
+    let record = context.payload();
     let mut line = Vec::with_capacity(record.text.len() + 16);
     match &record.value {
         Some(value) => serde_json::to_writer(&mut line, value)
@@ -130,6 +135,9 @@ fn write(output: &Output, record: &Record) -> Result<(), Failure> {
         None => line.extend_from_slice(record.text.as_bytes()),
     }
     line.push(b'\n');
+    if let Some(sink) = output.sink() {
+        return context.write(sink, &line).map_err(Failure::from);
+    }
     output.append(&line).map_err(|error| Failure::new(format!("writing {}: {error}", output.name)))
 }
 

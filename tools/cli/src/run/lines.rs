@@ -97,6 +97,24 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
+    /// The same behind what was read before: `number` lines, the last byte of which was a `\r` or
+    /// not.
+    #[must_use]
+    pub fn after(mut self, number: u64, after_return: bool) -> Self {
+        (self.number, self.after_return) = (number, after_return);
+        self
+    }
+
+    /// Lines read so far, those before included.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the last byte of a row was `\r`: a `\n` after it ends no other line.
+    pub fn is_after_return(&self) -> bool {
+        self.after_return
+    }
+
     /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes

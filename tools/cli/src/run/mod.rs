@@ -7,6 +7,7 @@
 //!    document, standard error everything else.
 
 pub mod account;
+pub mod durable;
 pub mod ending;
 pub mod feed;
 pub mod handlers;
@@ -16,11 +17,13 @@ pub mod locate;
 pub mod options;
 pub mod output;
 pub mod parse;
+pub mod payload;
 pub mod prepare;
 pub mod problem;
 pub mod progress;
 pub mod record;
 pub mod report;
+pub mod resume;
 pub mod rules;
 pub mod schedule;
 pub mod signals;

@@ -19,6 +19,10 @@ pub struct Options {
     pub command: Typed,
     /// Relative output paths start here instead of the flow file's folder.
     pub out: Option<PathBuf>,
+    /// What an earlier run of a durable flow left goes first.
+    pub fresh: bool,
+    /// Questions are answered with yes.
+    pub yes: bool,
     /// Records are sent at this rate, on intended times.
     pub rate: Option<Rate>,
     /// No more records than this are sent.
@@ -57,6 +61,8 @@ impl Options {
             flow_file: flow_file.to_owned(),
             command: Typed::new([OsStr::new("run"), flow_file.as_os_str()]),
             out: None,
+            fresh: false,
+            yes: false,
             rate: None,
             limit: None,
             duration: None,

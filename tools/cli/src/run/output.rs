@@ -6,7 +6,9 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use waystage::log::SinkFile;
 
 use super::problem::Problem;
 use crate::files::{Identity, Taken};
@@ -21,7 +23,16 @@ pub struct Output {
     /// Its name, as the flow has it.
     pub name: String,
     path: PathBuf,
-    state: Mutex<State>,
+    to: To,
+}
+
+/// How lines get there.
+#[derive(Debug)]
+enum To {
+    /// Through a buffer.
+    File(Mutex<State>),
+    /// With the settlements of a durable flow.
+    Sink(Arc<SinkFile>),
 }
 
 #[derive(Debug)]
@@ -49,7 +60,7 @@ impl Output {
     /// # Errors
     /// What the system says.
     pub fn empty(&self) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut state) = self.state() else { return Ok(()) };
         if !state.emptied {
             state.file.set_len(0)?;
             state.emptied = true;
@@ -60,7 +71,23 @@ impl Output {
     /// Whether what an earlier run left is gone.
     #[must_use]
     pub fn is_emptied(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).emptied
+        self.state().is_none_or(|state| state.emptied)
+    }
+
+    /// The sink of a durable flow.
+    #[must_use]
+    pub fn sink(&self) -> Option<&Arc<SinkFile>> {
+        match &self.to {
+            To::File(_) => None,
+            To::Sink(sink) => Some(sink),
+        }
+    }
+
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        match &self.to {
+            To::File(state) => Some(state.lock().unwrap_or_else(PoisonError::into_inner)),
+            To::Sink(_) => None,
+        }
     }
 
     /// Adds one line; `line` brings its own line end.
@@ -68,7 +95,7 @@ impl Output {
     /// # Errors
     /// The file refused a block, and the line is not part of it.
     pub fn append(&self, line: &[u8]) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut state) = self.state() else { return Err(io::ErrorKind::Unsupported.into()) };
         state.buffer.extend_from_slice(line);
         if state.buffer.len() >= BLOCK_BYTES
             && let Err(error) = state.flush()
@@ -85,16 +112,21 @@ impl Output {
     /// Writes out what is in the buffer, for whoever reads the file meanwhile. A failure is told
     /// by the next block, or in the end.
     pub fn show(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = state.flush();
+        if let Some(mut state) = self.state() {
+            let _ = state.flush();
+        }
     }
 
-    /// Writes out what is in the buffer; returns the lines in the file.
+    /// Writes out what is in the buffer; returns the lines in the file, those of this run where it
+    /// is a sink.
     ///
     /// # Errors
     /// The lines that are in the file, those that are not, and why.
     pub fn finish(&self) -> Result<u64, (u64, u64, io::Error)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = match &self.to {
+            To::Sink(sink) => return Ok(sink.additions()),
+            To::File(state) => state.lock().unwrap_or_else(PoisonError::into_inner),
+        };
         let Err(error) = state.flush() else {
             return Ok(state.lines);
         };
@@ -197,8 +229,8 @@ pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Pr
                 }
                 opened.push((place, wanted));
                 let (name, path) = (name.clone(), path.clone());
-                let state = Mutex::new(State::new(file));
-                outputs.push(Arc::new(Output { name, path, state }));
+                let to = To::File(Mutex::new(State::new(file)));
+                outputs.push(Arc::new(Output { name, path, to }));
             }
         }
     }
@@ -207,6 +239,16 @@ pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Pr
     }
     made.undo();
     Err(problems)
+}
+
+/// The outputs of a durable flow, whose bus has opened them.
+#[must_use]
+pub fn sinks(wanted: &[Wanted], find: impl Fn(&str) -> Option<Arc<SinkFile>>) -> Vec<Arc<Output>> {
+    let output = |Wanted { name, path, .. }: &Wanted| {
+        let to = To::Sink(find(name)?);
+        Some(Arc::new(Output { name: name.clone(), path: path.clone(), to }))
+    };
+    wanted.iter().filter_map(output).collect()
 }
 
 /// What was made while opening, newest last.

@@ -23,6 +23,7 @@ pub fn parse(record: &mut Record, format: Format) -> Result<(), String> {
         Format::Lines => Value::String(record.text.clone()),
     };
     record.value = Some(value);
+    record.read_as = Some(format);
     Ok(())
 }
 
@@ -118,7 +119,7 @@ mod tests {
 
     fn record(text: &str) -> Record {
         let place = Place { file: Arc::from("a"), line: 1 };
-        Record { text: text.into(), value: None, columns: None, place }
+        Record { text: text.into(), value: None, read_as: None, columns: None, place }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use waystage::{Bus, BusSettings, Slip, StageSettings};
 
+use super::durable;
 use super::feed::Feed;
 use super::handlers::{Kept, handler};
 use super::ledger::Ledger;
@@ -33,6 +34,8 @@ pub struct Prepared {
     pub kept: Kept,
     /// The bar.
     pub progress: Progress,
+    /// Records that an earlier run left, and that are taken up.
+    pub recovered: u64,
 }
 
 /// Builds everything.
@@ -41,22 +44,50 @@ pub struct Prepared {
 /// Everything that is wrong.
 pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>> {
     let mut problems = Vec::new();
-    let sources = sources(flow, options).unwrap_or_else(|found| {
+    let mut sources = sources(flow, options).unwrap_or_else(|found| {
         problems.extend(found);
         Vec::new()
     });
-    let built = stages(flow, options).map_err(|problem| problems.push(problem)).ok();
-    let (Some((bus, slip)), true) = (built, problems.is_empty()) else {
+    let settings = settings(flow, options).map_err(|problem| problems.push(problem)).ok();
+    let (Some(settings), true) = (settings, problems.is_empty()) else {
         return Err(problems);
     };
-    let opened = output::open(&wanted_outputs(flow, options), &taken(options, &sources));
-    let outputs = opened.map_err(|problems| of_variable(problems, options, "--out"))?;
-    let kept = handlers(flow, &bus, outputs).map_err(|problem| vec![problem])?;
+    let wanted = wanted_outputs(flow, options);
+    let open = || {
+        output::open(&wanted, &taken(options, &sources))
+            .map_err(|problems| of_variable(problems, options, "--out"))
+    };
+    let one = |problem| vec![problem];
+    let (bus, outputs) = match &flow.durable {
+        None => {
+            let help = "correct it in the flow file";
+            let bus = Bus::start(settings);
+            let bus = bus.map_err(|error| one(Problem::new(error.to_string(), help)))?;
+            (bus, None)
+        }
+        Some(durable) => {
+            // All that can be wrong with them is found before the log is touched.
+            drop(open()?);
+            let bus = durable::start(flow, durable, settings, &wanted, options).map_err(one)?;
+            let outputs = output::sinks(&wanted, |name| bus.sink(name));
+            (bus, Some(outputs))
+        }
+    };
+    let slip = stages(flow, &bus).map_err(one)?;
+    let outputs = match outputs {
+        Some(outputs) => outputs,
+        None => open()?,
+    };
+    let kept = handlers(flow, &bus, outputs).map_err(one)?;
+    if flow.durable.is_some() {
+        durable::positions(&bus, &mut sources)?;
+    }
+    let recovered = durable::recover(&bus).map_err(one)? as u64;
     let ledger = Arc::new(Ledger::new());
     let progress = Progress::new(options.progress, &flow.name, &sources);
     let outputs = kept.outputs.iter().map(|(_, output)| Arc::clone(output)).collect();
     let feed = Feed { outputs, ..feed(flow, options, (&bus, slip), sources, &ledger) };
-    Ok(Prepared { bus, feed, ledger, kept, progress })
+    Ok(Prepared { bus, feed, ledger, kept, progress, recovered })
 }
 
 fn sources(flow: &Flow, options: &Options) -> Result<Vec<Source>, Vec<Problem>> {
@@ -94,18 +125,21 @@ fn taken(options: &Options, sources: &[Source]) -> Taken {
     taken
 }
 
-/// The bus with its stages, without handlers yet, and the itinerary.
-fn stages(flow: &Flow, options: &Options) -> Result<(Bus<Record>, Slip), Problem> {
-    let help = "correct it in the flow file";
-    let wrong = |error: waystage::BusError| Problem::new(error.to_string(), help);
+/// The settings of the bus.
+fn settings(flow: &Flow, options: &Options) -> Result<BusSettings, Problem> {
     let workers = options.workers.unwrap_or(flow.bus.workers);
     if workers == 0 {
         let help = "set `workers` in [bus], or --workers, to 1 to 64";
         return Err(Problem::new("`workers` is 0; nothing would run", help));
     }
     // In a run every record is timed, so that the report's counts are exact.
-    let settings = BusSettings { workers, meter_every: 1, ..flow.bus.clone() };
-    let bus = Bus::start(settings).map_err(wrong)?;
+    Ok(BusSettings { workers, meter_every: 1, ..flow.bus.clone() })
+}
+
+/// Opens the stages, without handlers yet; the itinerary.
+fn stages(flow: &Flow, bus: &Bus<Record>) -> Result<Slip, Problem> {
+    let help = "correct it in the flow file";
+    let wrong = |error: waystage::BusError| Problem::new(error.to_string(), help);
     for stage in flow.opened() {
         bus.open_stage(&stage.name, stage.settings.clone(), None).map_err(wrong)?;
     }
@@ -114,7 +148,7 @@ fn stages(flow: &Flow, options: &Options) -> Result<(Bus<Record>, Slip), Problem
         let help = "name at least one stage in `slip`";
         return Err(Problem::new("the slip is empty", help));
     }
-    Ok((bus, slip))
+    Ok(slip)
 }
 
 fn handlers(flow: &Flow, bus: &Bus<Record>, outputs: Vec<Arc<Output>>) -> Result<Kept, Problem> {
@@ -160,6 +194,7 @@ fn feed(
         rate: options.rate,
         limit: options.limit,
         outputs: Vec::new(),
+        durable: flow.durable.as_ref().map(|durable| durable.level),
         publisher: bus.publisher(),
         slip,
         ledger: Arc::clone(ledger),

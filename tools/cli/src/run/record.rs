@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::flow::model::Format;
+
 /// The payload of a flow's envelopes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// The text as it came, without its line end.
     pub text: String,
     /// Its value, once it was read.
     pub value: Option<Value>,
+    /// How it was read.
+    pub read_as: Option<Format>,
     /// The header of the CSV file it came from.
     pub columns: Option<Arc<[String]>>,
     /// Where it came from.

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
+use waystage::EnvelopeId;
 
 use super::problem::Problem;
+use super::resume::Position;
 use crate::patterns::{self, Trouble};
 use crate::words::plain;
 
@@ -24,11 +26,22 @@ pub struct Source {
     pub path: Option<PathBuf>,
     /// Its size, when that is known.
     pub bytes: Option<u64>,
+    /// What tells its records from those of other runs: nothing where it can be gone on with.
+    pub run: String,
+    /// Where an earlier run of a durable flow ended.
+    pub position: Option<Position>,
 }
 
 impl Source {
     fn new(name: String, path: Option<PathBuf>, bytes: Option<u64>) -> Self {
-        Self { key: name.clone(), name: Arc::from(name), path, bytes }
+        Self {
+            key: name.clone(),
+            name: Arc::from(name),
+            path,
+            bytes,
+            run: String::new(),
+            position: None,
+        }
     }
 
     /// Whether it is a regular file, whose end no writer makes.
@@ -41,14 +54,28 @@ impl Source {
         }
     }
 
-    /// Opens it.
+    /// The id of a record that has none of its own, by where it stands. What is read from a pipe
+    /// has other ids in every run of a durable flow, as it is not the same again.
+    #[must_use]
+    pub fn id_of_place(&self, line: u64) -> EnvelopeId {
+        let (key, run) = (&self.key, &self.run);
+        EnvelopeId::from_key(format!("{key}:{line}{run}").as_bytes())
+    }
+
+    /// Opens it, where an earlier run ended.
     ///
     /// # Errors
     /// What the system says.
     pub fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(match &self.path {
             None => Box::new(io::stdin().lock()),
-            Some(path) => Box::new(File::open(path)?),
+            Some(path) => {
+                let mut file = File::open(path)?;
+                if let Some(position) = self.position {
+                    file.seek(SeekFrom::Start(position.end))?;
+                }
+                Box::new(file)
+            }
         })
     }
 }

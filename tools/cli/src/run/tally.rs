@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jsonptr::PointerBuf;
 use serde_json::Value;
+use waystage::EnvelopeId;
 
 /// Values told apart; more are counted together.
 const VALUES_MAX: usize = 10_000;
@@ -21,10 +22,26 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// The counts that an earlier run saved, if any.
     #[must_use]
-    pub fn new(by: PointerBuf) -> Self {
-        Self { by, counts: Mutex::new(HashMap::new()) }
+    pub fn new<'s>(by: PointerBuf, saved: impl IntoIterator<Item = &'s Vec<u8>>) -> Self {
+        let count = |value: &Vec<u8>| {
+            let (count, name) = value.split_first_chunk()?;
+            Some((String::from_utf8(name.to_vec()).ok()?, u64::from_le_bytes(*count)))
+        };
+        Self { by, counts: Mutex::new(saved.into_iter().filter_map(count).collect()) }
+    }
+
+    /// The key under which a count is saved: names of values may be longer than keys.
+    #[must_use]
+    pub fn key(name: &str) -> String {
+        EnvelopeId::from_key(name.as_bytes()).to_string()
+    }
+
+    /// A count with its name, as it is saved.
+    #[must_use]
+    pub fn saved(name: &str, count: u64) -> Vec<u8> {
+        [&count.to_le_bytes(), name.as_bytes()].concat()
     }
 
     /// The pointer.
@@ -33,23 +50,30 @@ impl Tally {
         self.by.as_str()
     }
 
-    /// Counts one record.
-    pub fn count(&self, value: Option<&Value>) {
-        let found = value.and_then(|value| self.by.resolve(value).ok());
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut count = |name: &str| {
-            if let Some(count) = counts.get_mut(name) {
-                *count += 1;
-                return;
-            }
-            let name = if counts.len() < VALUES_MAX { name } else { OTHERS };
-            *counts.entry(name.to_owned()).or_default() += 1;
+    /// Under which name a record counts.
+    #[must_use]
+    pub fn name(&self, value: Option<&Value>) -> String {
+        let name = match value.and_then(|value| self.by.resolve(value).ok()) {
+            None => NONE.to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
         };
-        match found {
-            None => count(NONE),
-            Some(Value::String(text)) => count(text),
-            Some(other) => count(&other.to_string()),
-        }
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_told_apart = counts.len() < VALUES_MAX || counts.contains_key(&name);
+        if is_told_apart { name } else { OTHERS.to_owned() }
+    }
+
+    /// How often records came under this name.
+    #[must_use]
+    pub fn count_of(&self, name: &str) -> u64 {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(name).copied().unwrap_or_default()
+    }
+
+    /// Counts one record.
+    pub fn count(&self, name: String) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(name).or_default() += 1;
     }
 
     /// The counts, most frequent first, equals by name.
@@ -72,20 +96,20 @@ mod tests {
 
     #[test]
     fn sorted_by_count_then_name() {
-        let tally = Tally::new(PointerBuf::parse("/a").unwrap());
+        let tally = Tally::new(PointerBuf::parse("/a").unwrap(), []);
         for value in [json!({"a": "x"}), json!({"a": "y"}), json!({"a": 1}), json!({"a": "y"})] {
-            tally.count(Some(&value));
+            tally.count(tally.name(Some(&value)));
         }
-        tally.count(None);
+        tally.count(tally.name(None));
         let want = [("y", 2), ("(none)", 1), ("1", 1), ("x", 1)];
         assert_eq!(tally.sorted(), want.map(|(name, count)| (name.to_owned(), count)));
     }
 
     #[test]
     fn memory_is_bounded() {
-        let tally = Tally::new(PointerBuf::parse("/a").unwrap());
+        let tally = Tally::new(PointerBuf::parse("/a").unwrap(), []);
         for number in 0..VALUES_MAX + 100 {
-            tally.count(Some(&json!({ "a": number })));
+            tally.count(tally.name(Some(&json!({ "a": number }))));
         }
         assert_eq!(tally.sorted()[0], ("(others)".to_owned(), 100));
         assert_eq!(tally.sorted().len(), VALUES_MAX + 1);

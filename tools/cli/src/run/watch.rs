@@ -61,6 +61,8 @@ pub struct Left {
     pub waiting: u64,
     /// Calls of its handler that had not returned.
     pub running: u64,
+    /// Whether they are in the log, and the next run goes on with them.
+    pub in_log: bool,
     /// Where the first of those that waited stand.
     pub places: Vec<Place>,
 }
@@ -99,7 +101,11 @@ pub fn watch(
     interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> Watched {
-    let Prepared { bus, feed, ledger, kept, progress } = prepared;
+    let Prepared { bus, feed, ledger, kept, progress, recovered } = prepared;
+    if recovered > 0 && !options.quiet {
+        let number = crate::words::count(recovered);
+        console.say(&format_args!("going on: {number} records of an earlier run are taken up"));
+    }
     interrupt.ask_first();
     let begin_ns = ledger.clock.monotonic_ns();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -228,11 +234,21 @@ impl Watch<'_> {
         }
         let books = self.bus.conservation();
         let mut all = Vec::new();
+        if leftovers.iter().any(|left| matches!(left, Leftover::InLog { .. })) {
+            // All that is not done is in the log, whoever held it.
+            for left in leftovers {
+                if let Leftover::InLog { stage, envelopes } = left {
+                    let (stage, waiting) = (stage.clone(), *envelopes);
+                    all.push(Left { stage, waiting, in_log: true, ..Left::default() });
+                }
+            }
+            return (books, all);
+        }
         for (route, back) in self.ledger.handed_back() {
             let stage = route.and_then(|route| self.bus.name(route)).unwrap_or_default();
             let mut places = back.places;
             places.sort_by_key(|place| (Arc::clone(&place.file), place.line));
-            all.push(Left { stage, waiting: back.count, running: 0, places });
+            all.push(Left { stage, waiting: back.count, places, ..Left::default() });
         }
         for leftover in leftovers.iter().filter(|_| books.in_flight > 0) {
             let Leftover::Running { stage, envelopes: calls } = leftover else {

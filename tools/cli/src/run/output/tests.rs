@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 #[cfg(target_os = "linux")]
-use super::{Output, State};
+use super::{Output, State, To};
 use super::{Taken, Wanted, open};
 
 fn wanted(folder: &Path, name: &str) -> Wanted {
@@ -78,8 +78,8 @@ fn one_file_by_two_names_is_refused() {
 #[test]
 fn a_full_device_fails_the_attempt_and_loses_no_count() {
     let file = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let state = Mutex::new(State::new(file));
-    let output = Output { name: "full".to_owned(), path: "/dev/full".into(), state };
+    let to = To::File(Mutex::new(State::new(file)));
+    let output = Output { name: "full".to_owned(), path: "/dev/full".into(), to };
     let long = [&[b'x'; 40_000][..], b"\n"].concat();
     output.append(&long).unwrap();
     assert!(output.append(&long).is_err());

@@ -1,0 +1,171 @@
+//! A run with a log: the bus that goes on where an earlier run ended, and what the log says of
+//! inputs and outputs.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use waystage::log::{Log, LogError, LogSettings, SinkSettings};
+use waystage::{Bus, BusError, BusSettings, DurableSettings, Missing};
+
+use super::options::Options;
+use super::output::Wanted;
+use super::problem::Problem;
+use super::record::Record;
+use super::resume::Position;
+use super::sources::Source;
+use crate::flow::Flow;
+use crate::flow::model::Durable;
+
+/// Ids that are remembered when the flow does not say.
+const REMEMBERED: u32 = 100_000;
+
+/// Where the log of a flow is.
+#[must_use]
+pub fn directory(flow: &Flow, durable: &Durable) -> PathBuf {
+    flow.directory.join(&durable.directory)
+}
+
+/// Opens the log and starts a bus on it; with `--fresh` what an earlier run left goes first.
+///
+/// # Errors
+/// What is wrong with the log, with an output, or with the settings.
+pub fn start(
+    flow: &Flow,
+    durable: &Durable,
+    settings: BusSettings,
+    outputs: &[Wanted],
+    options: &Options,
+) -> Result<Bus<Record>, Problem> {
+    let directory = directory(flow, durable);
+    if options.fresh {
+        begin_anew(&directory, options)?;
+    }
+    let mut sinks: Vec<SinkSettings> = Vec::new();
+    for output in outputs {
+        let mut sink = SinkSettings::new(&*output.name, &output.path);
+        sink.empties = true;
+        if !sinks.contains(&sink) {
+            sinks.push(sink);
+        }
+    }
+    let unique = flow.input.unique.and_then(|window| u32::try_from(window).ok());
+    let mut settings_of_log = DurableSettings::in_directory(directory);
+    settings_of_log.log = LogSettings { sync: durable.sync, ..LogSettings::default() };
+    settings_of_log.sinks = sinks;
+    settings_of_log.remembered_ids = unique.unwrap_or(REMEMBERED);
+    let started = Bus::start_durable(settings, &settings_of_log);
+    started.map_err(|error| wrong(&error, &settings_of_log.directory))
+}
+
+/// Removes the log, if there is one: after a question where somebody can answer it.
+fn begin_anew(directory: &Path, options: &Options) -> Result<(), Problem> {
+    let shown = directory.display();
+    let has_log = waystage::log::outline(directory).is_ok();
+    if has_log && !options.yes {
+        let help = "add --yes if what the log holds may go: unfinished records, dead letters, \
+                    and where the inputs stand";
+        let refused = || Problem::new(format!("--fresh removes the log in {shown}"), help);
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Err(refused());
+        }
+        eprint_question(&format!("remove the log in {shown} and begin anew? [y/N] "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map_err(|_| refused())?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err(refused());
+        }
+    }
+    let error = |error: LogError| wrong(&BusError::Log(error), directory);
+    Log::discard(directory).map(drop).map_err(error)
+}
+
+fn eprint_question(words: &str) {
+    let mut talk = io::stderr();
+    // A terminal that cannot be written to will not be read either.
+    let _ = talk.write_all(words.as_bytes()).and_then(|()| talk.flush());
+}
+
+/// What is wrong with a log, and what to do.
+fn wrong(error: &BusError, directory: &Path) -> Problem {
+    let shown = directory.display();
+    let help = match error {
+        BusError::Log(LogError::Locked(_)) => {
+            "another run has the log open: wait for its end, or stop it".to_owned()
+        }
+        BusError::Log(LogError::Sink { .. }) => {
+            "put the file back as it was, or begin anew with --fresh".to_owned()
+        }
+        BusError::Log(
+            LogError::Damaged(_)
+            | LogError::Record { .. }
+            | LogError::Checkpoint(_)
+            | LogError::Foreign(_)
+            | LogError::OtherLog(_),
+        ) => format!(
+            "look at it with `waystage log verify {shown}`; `waystage log salvage {shown} --to \
+             DIR` saves what is left, --fresh begins anew"
+        ),
+        BusError::Log(_) => "make `dir` of [durable] a directory that can be written".to_owned(),
+        _ => "correct it in the flow file".to_owned(),
+    };
+    let mut what = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !what.contains(&words) {
+            what = format!("{what}: {words}");
+        }
+        cause = error.source();
+    }
+    Problem::new(what, help)
+}
+
+/// Takes up what an earlier run left; how many records that are.
+///
+/// # Errors
+/// When the log has records for stages that the flow does not have.
+pub fn recover(bus: &Bus<Record>) -> Result<usize, Problem> {
+    bus.recover(Missing::Refuse).map(|recovery| recovery.taken_up).map_err(|error| {
+        let help = "put the stage back into the flow until its records are done, or begin anew \
+                    with --fresh";
+        Problem::new(error.to_string(), help)
+    })
+}
+
+/// Looks where the inputs stand, and whether they are still the files that were read.
+///
+/// # Errors
+/// Each that has changed.
+pub fn positions(bus: &Bus<Record>, sources: &mut [Source]) -> Result<(), Vec<Problem>> {
+    let mut problems = Vec::new();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let run = format!("{}.{}", now.as_nanos(), std::process::id());
+    for source in sources.iter_mut() {
+        let Some(path) = source.path.as_ref().filter(|_| source.bytes.is_some()) else {
+            source.run = format!("@{run}");
+            continue;
+        };
+        let Some(position) = bus.position(&source.key) else { continue };
+        let position = Position::from_bytes(&position)
+            .ok_or_else(|| "what the log says of it cannot be read".to_owned())
+            .and_then(|position| position.check(path).map(|()| position));
+        match position {
+            Ok(position) => source.position = Some(position),
+            Err(words) => problems.push(Problem::new(
+                format!("input {} was changed since an earlier run read it: {words}", source.key),
+                "put it back as it was, or begin anew with --fresh",
+            )),
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// The inode of an input that can be gone on with.
+#[must_use]
+pub fn inode(source: &Source) -> Option<u64> {
+    let path = source.path.as_ref().filter(|_| source.bytes.is_some())?;
+    let metadata = File::open(path).and_then(|file| file.metadata()).ok()?;
+    Some(std::os::unix::fs::MetadataExt::ino(&metadata))
+}

@@ -131,9 +131,18 @@ impl Disk for Folder {
 
     fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
         let path = self.path.join(name);
+        let metadata = std::fs::metadata(&path).map_err(|error| {
+            // A link that leads nowhere is there all the same, and no segment that went.
+            if path.is_symlink() {
+                let words = format!("it is a link that leads nowhere: {error}");
+                return io::Error::new(io::ErrorKind::IsADirectory, words);
+            }
+            error
+        })?;
         // Before it is opened: a named pipe would wait for its other end.
-        if !std::fs::metadata(&path)?.is_file() {
-            return Err(io::ErrorKind::IsADirectory.into());
+        if !metadata.is_file() {
+            let words = "it is no regular file";
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, words));
         }
         Ok(Box::new(SegmentReader(File::open(path)?)))
     }

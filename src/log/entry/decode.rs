@@ -60,6 +60,28 @@ pub(in crate::log) fn frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, En
 }
 
 impl<'a> Frame<'a> {
+    /// The id where entries of its kind have it.
+    fn id(&self) -> Option<EnvelopeId> {
+        /// Where the wire form of an envelope has it.
+        const IN_ENVELOPE: usize = 8;
+        let before = match EntryKind::from_number(self.kind)? {
+            EntryKind::Attempt
+            | EntryKind::Completed
+            | EntryKind::Handled
+            | EntryKind::Expired
+            | EntryKind::Dead => 0,
+            EntryKind::Purged | EntryKind::Duplicate => 16,
+            EntryKind::Accept => 8 + IN_ENVELOPE,
+            EntryKind::Hop => IN_ENVELOPE,
+            EntryKind::Redriven | EntryKind::Copy => 16 + IN_ENVELOPE,
+            EntryKind::State | EntryKind::Source | EntryKind::Sink | EntryKind::Window => {
+                return None;
+            }
+        };
+        let bytes = self.content.rest().get(before..)?.first_chunk()?;
+        Some(EnvelopeId::from_bytes(*bytes))
+    }
+
     /// The entry it is.
     pub(in crate::log) fn entry(mut self) -> Result<Entry<'a>, EntryError> {
         let Some(kind) = EntryKind::from_number(self.kind) else {
@@ -98,6 +120,15 @@ impl<'a> Frame<'a> {
         finish(reader)?;
         Ok(entry)
     }
+}
+
+/// The ids of a record's entries in order, whatever else they say; nil for those that have none.
+pub(in crate::log) fn ids(body: &[u8]) -> impl Iterator<Item = EnvelopeId> {
+    let mut reader = Reader::new(body);
+    std::iter::from_fn(move || {
+        let frame = frame(&mut reader).ok()?;
+        Some(frame.id().unwrap_or(EnvelopeId::NIL))
+    })
 }
 
 /// Refuses what is left.

@@ -42,7 +42,7 @@ pub use decode::{Entries, entries};
 pub use error::{EntryEncodeError, EntryError};
 pub use kind::EntryKind;
 
-pub(super) use decode::{Frame, cause, finish, frame, id, level, number};
+pub(super) use decode::{Frame, cause, finish, frame, id, ids, level, number};
 pub(super) use encode::put_frame;
 
 use crate::envelope::EnvelopeId;

@@ -4,6 +4,7 @@
 //! much as the longest record. What is found has passed both checks and follows the record before.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::log::disk::{Disk, FileReader};
@@ -192,6 +193,23 @@ impl Cursor {
         Ok(false)
     }
 
+    /// Whether nothing at all is written from here on, in this segment and those behind it.
+    pub(super) fn is_rest_zero(&self) -> Result<bool, LogError> {
+        let Segment { number, header, file } = &self.segment;
+        if !is_file_zero(&**file, *number, self.offset..header.size)? {
+            return Ok(false);
+        }
+        let mut number = number + 1;
+        while let Some(next) = self.next_segment(number)? {
+            let range = next.offset..next.segment.header.size;
+            if !is_file_zero(&*next.segment.file, number, range)? {
+                return Ok(false);
+            }
+            number += 1;
+        }
+        Ok(true)
+    }
+
     fn next_segment(&self, number: u64) -> Result<Option<Self>, LogError> {
         let next = Self::open(&self.disk, number)?;
         match &next {
@@ -240,6 +258,21 @@ impl Cursor {
         self.window.truncate(read.map_err(LogError::storage("read", &name))?);
         Ok(())
     }
+}
+
+/// Whether these bytes of a segment are zeros, as far as they are there.
+fn is_file_zero(file: &dyn FileReader, number: u64, range: Range<u64>) -> Result<bool, LogError> {
+    let mut bytes = vec![0; CHUNK_BYTES_MAX];
+    for offset in range.clone().step_by(CHUNK_BYTES_MAX) {
+        let left = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
+        let wanted = left.min(CHUNK_BYTES_MAX);
+        let read = file.read(&mut bytes[..wanted], offset);
+        let read = read.map_err(LogError::storage("read", &segment::name(number)))?;
+        if bytes[..read].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What the header of a segment says, or why it is none; `None` when the file is not there.

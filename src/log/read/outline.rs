@@ -31,7 +31,7 @@ pub struct Outline {
     pub last: Option<(u64, u64)>,
     /// Where that ends.
     pub end: Location,
-    /// Whether something that is no record stands there.
+    /// Whether something that is no record stands there, or behind it.
     pub is_cut_short: bool,
     /// Everything up to this sequence is known to be durable.
     pub durable: u64,
@@ -59,6 +59,16 @@ pub fn outline(path: &Path) -> Result<Outline, LogError> {
     let shown = path.display().to_string();
     let folder = Folder::unlocked(path).map_err(LogError::storage("open", &shown))?;
     outline_on(&(Arc::new(folder) as Arc<dyn Disk>))
+}
+
+/// Whether nothing is written behind this place; what is wrong with a file there stands in its own
+/// line.
+fn is_rest_zero(cursor: &Cursor) -> Result<bool, LogError> {
+    match cursor.is_rest_zero() {
+        Err(error @ LogError::Storage { .. }) => Err(error),
+        Err(_) => Ok(false),
+        Ok(is_zero) => Ok(is_zero),
+    }
 }
 
 /// Looks at a log on any disk.
@@ -94,6 +104,11 @@ pub(crate) fn outline_on(disk: &Arc<dyn Disk>) -> Result<Outline, LogError> {
                     outline.durable = outline.durable.max(stamp.watermark);
                     cursor.pass();
                 }
+                // Zeros, and yet something behind them: unless it was written just now.
+                Ok(Peek::End) if !is_rest_zero(&cursor)? => match cursor.peek() {
+                    Ok(Peek::Record(_)) => {}
+                    _ => break Peek::Invalid,
+                },
                 Ok(ending) => break ending,
                 Err(error @ LogError::Storage { .. }) => return Err(error),
                 // What is wrong with the next file stands in its own line.

@@ -70,8 +70,11 @@ pub struct Salvaged {
     pub uncertain_letters: usize,
     /// Envelopes of which the body, or all but the id, cannot be read.
     pub lost: Vec<EnvelopeId>,
-    /// Entries behind a hole that were mended to fit.
+    /// Entries that did not fit what was before them, and were mended to.
     pub mended: u64,
+    /// Envelopes of which a record could be read and not followed, each with the sequence of the
+    /// first such record: an entry of it did not fit what was before, or says nothing that can be.
+    pub unfit: Vec<(EnvelopeId, u64)>,
     /// Whether saved states, positions of inputs and outputs may be older than they were.
     pub is_behind: bool,
     /// Whether its records hold no entries. Then they were copied one by one, each with its

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::source::Source;
 use super::{Hole, Salvaged};
 use crate::envelope::EnvelopeId;
-use crate::log::entry::{Entry, EntryNumber, Original, entries};
+use crate::log::entry::{Entry, EntryNumber, Original, entries, ids};
 use crate::log::fold::fold;
 use crate::log::frame::{Kind, Record};
 use crate::log::segment::Location;
@@ -22,6 +22,8 @@ pub(super) struct Replay {
     /// Envelopes of which too little can be read, and by which entry that showed.
     pub(super) lost: BTreeMap<EnvelopeId, EntryNumber>,
     pub(super) report: Salvaged,
+    /// The envelopes of records that could not be followed.
+    named: HashSet<EnvelopeId>,
 }
 
 impl Replay {
@@ -32,6 +34,7 @@ impl Replay {
             uncertain_letters: BTreeSet::new(),
             lost: BTreeMap::new(),
             report: source.report(),
+            named: HashSet::new(),
         }
     }
 
@@ -55,10 +58,12 @@ impl Replay {
             return;
         }
         let sequence = record.stamp.sequence;
-        for (index, entry) in (0..).zip(entries(&record.body())) {
+        let body = record.body();
+        for (index, entry) in (0..).zip(entries(&body)) {
             let Ok(entry) = entry else {
                 // Whole bytes that say nothing: as good as missing.
                 self.hole(Hole { location, first: sequence, last: Some(sequence) });
+                ids(&body).skip(index as usize).for_each(|id| self.unfit(id, sequence));
                 return;
             };
             let number = EntryNumber { sequence, index };
@@ -70,6 +75,7 @@ impl Replay {
         let id = entry.id();
         if fold(&mut self.state, place, entry).is_err() {
             self.report.mended += 1;
+            self.unfit(id, place.number.sequence);
             self.mend(place, entry);
             self.state.last = Some(place);
         } else if let Entry::Dead { .. } = entry
@@ -97,6 +103,13 @@ impl Replay {
         }
         if !self.state.open.contains_key(&id) {
             self.uncertain.remove(&id);
+        }
+    }
+
+    /// Notes an envelope whose record could not be followed.
+    fn unfit(&mut self, id: EnvelopeId, sequence: u64) {
+        if !id.is_nil() && self.named.insert(id) {
+            self.report.unfit.push((id, sequence));
         }
     }
 

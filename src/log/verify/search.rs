@@ -181,7 +181,8 @@ fn copy(error: &LogError) -> LogError {
             LogError::Version { name: name.clone(), version: *version }
         }
         LogError::Storage { action, name, source } => {
-            LogError::Storage { action, name: name.clone(), source: source.kind().into() }
+            let source = std::io::Error::new(source.kind(), source.to_string());
+            LogError::Storage { action, name: name.clone(), source }
         }
         other => LogError::Foreign(other.to_string()),
     }

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
-use waystage::{Bus, BusSettings, StageSettings};
+use waystage::{Bus, BusSettings, Level, StageSettings};
 
 use super::model::Flow;
 use super::origins::{self, Origin};
@@ -161,7 +161,9 @@ fn refusal(flow: &Flow) -> Option<Tick> {
     let trial = || {
         let bus = Bus::<Record>::start(BusSettings { workers: 0, ..flow.bus.clone() })?;
         for stage in flow.opened() {
-            let settings = StageSettings { capacity: 1, ..stage.settings.clone() };
+            // No log is opened for it either.
+            let level = Level::AtMostOnce;
+            let settings = StageSettings { capacity: 1, level, saves: 0, ..stage.settings.clone() };
             bus.open_stage(&stage.name, settings, None)?;
         }
         bus.slip(flow.slip.iter().map(String::as_str))

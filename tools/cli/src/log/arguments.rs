@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use waystage::EnvelopeId;
 
 use super::filter::{Kinds, Mark};
@@ -19,8 +19,10 @@ Examples:
   waystage log stat var/quakes --segments    a line for each segment
   waystage log stat var/quakes --json        one document, waystage.log-stat/1
 
-Reads headers, first records and the last segment, so it is quick on a log of any size. Works while
-the log is written to. Exit codes: 0; 1 where a file cannot be read; 2 where there is no log.";
+Reads headers, first records and the last segment, so it is quick on a log of any size; where that
+does not end as a log does, it reads everything as verify does. Works while the log is written to.
+Exit codes: 0, also for a torn tail; 1 where a file cannot be read, or something at the end is
+damaged; 2 where there is no log.";
 
 const DUMP: &str = "\
 Examples:
@@ -28,6 +30,7 @@ Examples:
   waystage log dump var/quakes --from 2026-11-30T20:00:00Z --to 2026-11-30T21:00:00Z
   waystage log dump var/quakes --from -1h --kind dead
   waystage log dump var/quakes --id 0197a2c4-5e6f-8a00-8000-0123456789ab --payload
+  waystage log dump var/quakes --kind dead --format ndjson | jq -r .reason
 
 One line for each entry, or for each record that holds none. A sequence is that of the record; the
 second entry of record 7 is 7.1. Only what is known to be durable is shown; of a log that nobody
@@ -35,8 +38,9 @@ flushes (sync = \"os\") all that is valid, marked `unsafe`. Works while the log 
 Kinds: accept, hop, attempt, completed, expired, dead, redriven, purged, duplicate, state, source,
 sink, copy, window, handled; settle is hop to dead and handled; mark, checkpoint, other are records
 without entries.
-Exit codes: 0; 1 where something that is known to be durable cannot be shown, or a file cannot be
-read; 2 where the command line is wrong or there is no log.";
+--format ndjson prints one object a line, waystage.log-entry/1 each, and errors as text only.
+Exit codes: 0, also before a torn tail; 1 where a file cannot be read, or where what comes next is
+damaged or missing; 2 where the command line is wrong or there is no log.";
 
 const VERIFY: &str = "\
 Examples:
@@ -120,6 +124,28 @@ pub struct Dump {
     /// Also the payloads
     #[arg(long, env = "WAYSTAGE_DUMP_PAYLOAD", value_parser = FalseyValueParser::new())]
     pub payload: bool,
+    /// How entries are printed; wins over --json
+    #[arg(long, env = "WAYSTAGE_DUMP_FORMAT", value_name = "FORMAT")]
+    pub format: Option<Format>,
+}
+
+/// How entries are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table.
+    Table,
+    /// One document.
+    Json,
+    /// An object a line.
+    Ndjson,
+}
+
+impl Dump {
+    /// How entries are printed.
+    #[must_use]
+    pub fn format(&self, json: bool) -> Format {
+        self.format.unwrap_or(if json { Format::Json } else { Format::Table })
+    }
 }
 
 /// `waystage log verify`.
@@ -161,6 +187,10 @@ impl Log {
     /// # Errors
     /// Standard output took no more.
     pub fn usage(&self, json: bool, words: &str, console: &mut Console<'_>) -> io::Result<Exit> {
+        let json = match &self.command {
+            LogCommand::Dump(dump) => dump.format(json) == Format::Json,
+            _ => json,
+        };
         trouble::document(self.schema(), json, Exit::Usage, words, console)
     }
 }

@@ -1,17 +1,20 @@
 //! `waystage log dump`: the entries of a log, one line each, as they are read.
 
 use std::io;
+use std::path::Path;
 
+use serde_json::Value;
 use waystage::clock::{Clock as _, SystemClock};
 use waystage::log::entry::entries;
 use waystage::log::frame::Kind;
 use waystage::log::{LogError, Reader, Shown, Start, Stop};
 
-use super::arguments::Dump;
+use super::arguments::{Dump, Format};
+use super::condition::Condition;
 use super::entry::{Line, when};
 use super::filter::Mark;
 use super::table::{Side, line};
-use super::trouble::Subject;
+use super::trouble::{Subject, words};
 use crate::arguments::Global;
 use crate::exit::Exit;
 use crate::run::{Console, unless_closed};
@@ -20,6 +23,8 @@ use crate::words::{count, harmless, shortened};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "waystage.log-dump/1";
+/// That of one line of `--format ndjson`.
+const ENTRY_SCHEMA: &str = "waystage.log-entry/1";
 
 /// The columns; the widths are those of what usually stands there, since lines are printed as they
 /// are read.
@@ -39,24 +44,21 @@ const STAGE_CHARACTERS_MAX: usize = 32;
 /// # Errors
 /// Standard output took no more.
 pub fn command(dump: &Dump, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    let subject = Subject { schema: SCHEMA, json: global.json, log: &dump.log };
+    let format = dump.format(global.json);
+    let subject = Subject { schema: SCHEMA, json: format == Format::Json, log: &dump.log };
     if let Some(exit) = subject.check(console)? {
         return Ok(exit);
     }
     let now = SystemClock::new().wall_ms().saturating_mul(1_000_000);
     let start = dump.from.map_or(Start::Oldest, |from| from.at(now).start());
-    let mut printer = Printer { dump, json: global.json, printed: 0, has_begun: false };
+    let mut printer = Printer { dump, format, printed: 0, has_begun: false };
     let to = dump.to.map(|to| to.at(now));
     let walked =
         Reader::open(&dump.log, start).map(|reader| walk(reader, to, &mut printer, console));
     match walked.and_then(|walked| walked) {
-        Ok(Walked::Done(ended)) => finish(dump, global, &ended, &printer, console),
+        Ok(Walked::Done(ended)) => finish(subject, global, &ended, &printer, console),
         Ok(Walked::Unwritten(error)) => unless_closed(Err(error)).map(|()| Exit::Done),
-        Err(error) if printer.has_begun => {
-            unless_closed(printer.end(console, Some(&error.to_string())))?;
-            let subject = Subject { json: false, ..subject };
-            subject.fail(&error, console)
-        }
+        Err(error) if printer.has_begun => broken(subject, &printer, &error, console),
         Err(error) => subject.fail(&error, console),
     }
 }
@@ -72,8 +74,6 @@ enum Walked {
 struct Ended {
     /// Why nothing more is shown; `None`: it was not wanted.
     stop: Option<Stop>,
-    position: Start,
-    durable: u64,
     is_empty: bool,
 }
 
@@ -98,59 +98,70 @@ fn walk(
             return Ok(Walked::Unwritten(error));
         }
     };
-    let (position, durable) = (reader.position(), reader.durable());
-    Ok(Walked::Done(Ended { stop, position, durable, is_empty }))
+    Ok(Walked::Done(Ended { stop, is_empty }))
+}
+
+/// Ends what was begun, with an error of the log.
+fn broken(
+    subject: Subject<'_>,
+    printer: &Printer<'_>,
+    error: &LogError,
+    console: &mut Console<'_>,
+) -> io::Result<Exit> {
+    unless_closed(printer.end(console, Some(&words(error))))?;
+    // The document says it already.
+    Subject { json: false, ..subject }.fail(error, console)
 }
 
 fn finish(
-    dump: &Dump,
+    subject: Subject<'_>,
     global: &Global,
     ended: &Ended,
     printer: &Printer<'_>,
     console: &mut Console<'_>,
 ) -> io::Result<Exit> {
-    let log = dump.log.display();
-    if ended.is_empty && matches!(ended.stop, Some(Stop::End)) && !has_segments(dump) {
-        let subject = Subject { schema: SCHEMA, json: global.json, log: &dump.log };
+    let log = subject.log.display();
+    if ended.is_empty && matches!(ended.stop, Some(Stop::End)) && !has_segments(subject.log) {
         return subject.fail(&LogError::NoLog(log.to_string()), console);
     }
-    unless_closed(printer.end(console, None))?;
-    let next = match ended.position {
-        Start::Sequence(next) => next,
-        _ => 1,
+    let condition = match ended.stop {
+        None => Ok(Condition::Whole),
+        Some(Stop::Invalid(_)) => Condition::of(subject.log),
+        Some(_) => Condition::at_the_end(subject.log),
     };
-    match ended.stop {
-        Some(Stop::Invalid(place)) => {
-            let (segment, offset) = (place.segment, count(place.offset));
-            let is_damage = next <= ended.durable;
-            let name = if is_damage { "error" } else { "note" };
-            if is_damage || !global.quiet {
-                console.say(&format_args!(
-                    "{name}: no record stands in segment {segment} at offset {offset}; \
-                     `waystage log verify {log}` says what that is"
-                ));
-            }
-            Ok(if is_damage { Exit::Failed } else { Exit::Done })
-        }
-        Some(Stop::Unsafe(sequence)) if !global.quiet => {
-            console.say(&format_args!(
-                "note: records from {sequence} on are there and not known to be durable; opening \
-                 the log makes them so"
-            ));
-            Ok(Exit::Done)
-        }
-        _ => Ok(Exit::Done),
+    let condition = match condition {
+        Ok(condition) => condition,
+        Err(error) => return broken(subject, printer, &error, console),
+    };
+    unless_closed(printer.end(console, condition.damage()))?;
+    let verify = format!("`waystage log verify {log}` says more");
+    if let Some(damage) = condition.damage() {
+        console.say(&format_args!("error: {damage}; {verify}"));
+        return Ok(Exit::Failed);
     }
+    if global.quiet {
+        return Ok(Exit::Done);
+    }
+    if let Some(Stop::Unsafe(sequence)) = ended.stop {
+        console.say(&format_args!(
+            "note: records from {sequence} on are there and not known to be durable; opening the \
+             log makes them so"
+        ));
+    }
+    if let Condition::Torn(tail) = condition {
+        console.say(&format_args!("note: {tail}; {verify}"));
+    }
+    Ok(Exit::Done)
 }
 
-fn has_segments(dump: &Dump) -> bool {
-    waystage::log::outline(&dump.log).is_ok_and(|outline| !outline.segments.is_empty())
+fn has_segments(log: &Path) -> bool {
+    waystage::log::outline(log).is_ok_and(|outline| !outline.segments.is_empty())
 }
 
 /// Prints lines as they come.
 struct Printer<'a> {
     dump: &'a Dump,
-    json: bool,
+    format: Format,
     printed: u64,
     /// Whether the header, or the beginning of the document, is printed.
     has_begun: bool,
@@ -190,11 +201,18 @@ impl Printer<'_> {
         let is_first = self.printed == 0;
         self.begin(console)?;
         self.printed += 1;
-        if self.json {
-            let comma = if is_first { "" } else { "," };
-            write!(console.data, "{comma}\n    {}", found.json(shown, self.dump.payload))
-        } else {
-            self.text(found, shown, console)
+        let object = || found.json(shown, self.dump.payload);
+        match self.format {
+            Format::Table => self.text(found, shown, console),
+            Format::Json => {
+                let comma = if is_first { "" } else { "," };
+                write!(console.data, "{comma}\n    {}", Value::Object(object()))
+            }
+            Format::Ndjson => {
+                let schema = ("schema".to_owned(), ENTRY_SCHEMA.into());
+                let object = std::iter::once(schema).chain(object());
+                writeln!(console.data, "{}", Value::Object(object.collect()))
+            }
         }
     }
 
@@ -224,8 +242,10 @@ impl Printer<'_> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        if self.json {
-            return self.opening(console);
+        match self.format {
+            Format::Table => {}
+            Format::Json => return self.opening(console),
+            Format::Ndjson => return Ok(()),
         }
         let columns = COLUMNS.map(|(_, width, side)| (width, side));
         let header = line(&columns, COLUMNS.iter().map(|(title, ..)| *title));
@@ -233,24 +253,25 @@ impl Printer<'_> {
     }
 
     fn opening(&self, console: &mut Console<'_>) -> io::Result<()> {
-        let log = serde_json::Value::from(self.dump.log.display().to_string());
+        let log = Value::from(self.dump.log.display().to_string());
         write!(console.data, "{{\n  \"schema\": \"{SCHEMA}\",\n  \"log\": {log},\n  \"entries\": [")
     }
 
     /// The end of the document, or of the table.
     fn end(&self, console: &mut Console<'_>, error: Option<&str>) -> io::Result<()> {
-        if !self.json {
-            if self.is_full() {
+        match self.format {
+            Format::Table if self.is_full() => {
                 let printed = count(self.printed);
-                writeln!(console.data, "{printed} shown (--limit)")?;
+                return writeln!(console.data, "{printed} shown (--limit)");
             }
-            return Ok(());
+            Format::Table | Format::Ndjson => return Ok(()),
+            Format::Json => {}
         }
         if !self.has_begun {
             self.opening(console)?;
         }
         let end = if self.printed == 0 { "]" } else { "\n  ]" };
-        let error = serde_json::Value::from(error.map(harmless));
+        let error = Value::from(error.map(harmless));
         writeln!(console.data, "{end},\n  \"count\": {},\n  \"stopped\": {error}\n}}", self.printed)
     }
 }

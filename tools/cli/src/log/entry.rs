@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use waystage::EnvelopeId;
 use waystage::envelope::codec::Parts;
 use waystage::log::Shown;
@@ -171,7 +171,7 @@ impl<'a> Line<'a> {
 
     /// The line as a JSON object.
     #[must_use]
-    pub fn json(&self, shown: &Shown<'_>, has_payload: bool) -> Value {
+    pub fn json(&self, shown: &Shown<'_>, has_payload: bool) -> Map<String, Value> {
         let stamp = shown.record.stamp;
         let mut object = Map::new();
         object.insert("sequence".into(), self.sequence.into());
@@ -191,7 +191,7 @@ impl<'a> Line<'a> {
                 Err(_) => object.insert("payload_hex".into(), hex(payload).into()),
             };
         }
-        json!(object)
+        object
     }
 
     /// The payload as text may show it.

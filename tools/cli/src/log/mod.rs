@@ -4,6 +4,7 @@
 //! no lock and change nothing. `salvage` makes a new log and never touches the old one.
 
 pub mod arguments;
+pub mod condition;
 pub mod dump;
 pub mod entry;
 pub mod filter;

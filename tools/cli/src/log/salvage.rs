@@ -50,6 +50,7 @@ pub fn command(
     let is_whole = salvaged.holes.is_empty()
         && salvaged.uncertain.is_empty()
         && salvaged.lost.is_empty()
+        && salvaged.unfit.is_empty()
         && salvaged.uncertain_letters == 0;
     let exit = if is_whole { Exit::Done } else { Exit::Dead };
     if global.json {
@@ -106,6 +107,11 @@ fn entries(salvaged: &Salvaged, console: &mut Console<'_>) -> io::Result<()> {
         }
         more(ids.len(), console)?;
     }
+    for (id, sequence) in salvaged.unfit.iter().take(NAMED_MAX) {
+        let why = format!("record {sequence} of it could be read, and does not follow");
+        writeln!(console.data, "{WARNING}unfit{WARNING:#}     {id}   {why}")?;
+    }
+    more(salvaged.unfit.len(), console)?;
     if salvaged.is_behind {
         let what = "saved states and positions of inputs and outputs may be older than they were";
         writeln!(console.data, "{WARNING}note{WARNING:#}: {what}")?;
@@ -137,6 +143,8 @@ fn document(salvaged: &Salvaged, arguments: &Salvage) -> Value {
     });
     let named =
         |ids: &[waystage::EnvelopeId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let unfit = salvaged.unfit.iter();
+    let unfit = unfit.map(|(id, sequence)| json!({"id": id.to_string(), "sequence": sequence}));
     json!({
         "schema": SCHEMA,
         "log": arguments.log.display().to_string(),
@@ -151,6 +159,7 @@ fn document(salvaged: &Salvaged, arguments: &Salvage) -> Value {
         "uncertain_letters": salvaged.uncertain_letters,
         "lost": named(&salvaged.lost),
         "mended": salvaged.mended,
+        "unfit": unfit.collect::<Vec<_>>(),
         "behind": salvaged.is_behind,
         "first": salvaged.first,
     })

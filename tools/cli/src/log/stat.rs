@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use waystage::log::{Outline, SegmentOutline, outline};
 
 use super::arguments::Stat;
+use super::condition::{Condition, is_odd};
 use super::table::{self, Side};
-use super::trouble::Subject;
+use super::trouble::{Subject, words};
 use super::{bytes, file, json_time, time};
 use crate::arguments::Global;
 use crate::exit::Exit;
@@ -34,18 +35,36 @@ pub fn command(stat: &Stat, global: &Global, console: &mut Console<'_>) -> io::R
         let error = waystage::log::LogError::NoLog(stat.log.display().to_string());
         return subject.fail(&error, console);
     }
+    let is_readable = outline.segments.iter().all(|segment| segment.header.is_ok());
+    let condition = match is_readable && is_odd(&outline) {
+        true => Condition::of(&stat.log),
+        false => Ok(Condition::Whole),
+    };
+    let condition = match condition {
+        Ok(condition) => condition,
+        Err(error) => return subject.fail(&error, console),
+    };
     if global.json {
-        unless_closed(console.document(&document(&outline, stat)))?;
+        unless_closed(console.document(&document(&outline, &condition, stat)))?;
     } else {
         unless_closed(text(&outline, stat, console))?;
     }
     let wrong = outline.segments.iter().filter_map(|segment| segment.header.as_ref().err());
     let mut exit = Exit::Done;
     for error in wrong {
-        console.say(&format_args!("error: {error}"));
+        console.say(&format_args!("error: {}", words(error)));
         exit = Exit::Failed;
     }
-    if exit != Exit::Done || outline.is_cut_short && !global.quiet {
+    match &condition {
+        Condition::Whole => {}
+        Condition::Torn(_) if global.quiet => {}
+        Condition::Torn(tail) => console.say(&format_args!("note: {tail}")),
+        Condition::Damaged(damage) => {
+            console.say(&format_args!("error: {damage}"));
+            exit = Exit::Failed;
+        }
+    }
+    if exit != Exit::Done || condition != Condition::Whole && !global.quiet {
         let log = stat.log.display();
         console.say(&format_args!("help: waystage log verify {log} says what is wrong"));
     }
@@ -149,13 +168,13 @@ fn is_os(segment: &SegmentOutline) -> bool {
     segment.header.as_ref().is_ok_and(|header| header.is_os)
 }
 
-fn document(outline: &Outline, stat: &Stat) -> Value {
+fn document(outline: &Outline, condition: &Condition, stat: &Stat) -> Value {
     let segments = outline.segments.iter().enumerate().map(|(index, segment)| {
         json!({
             "segment": segment.number,
             "file": file(segment.number),
             "bytes": segment.header.as_ref().ok().map(|header| header.size),
-            "error": segment.header.as_ref().err().map(ToString::to_string),
+            "error": segment.header.as_ref().err().map(words),
             "first": segment.first.map(|first| first.0),
             "records": records(outline, index),
             "time": json_time(segment.first.map(|first| first.1)),
@@ -174,6 +193,7 @@ fn document(outline: &Outline, stat: &Stat) -> Value {
         "durable": outline.durable,
         "end": {"segment": outline.end.segment, "offset": outline.end.offset},
         "cut_short": outline.is_cut_short,
+        "damage": condition.damage(),
         "segments": segments.collect::<Vec<_>>(),
         "others": outline.others,
     })

@@ -67,12 +67,7 @@ impl Subject<'_> {
             }
             _ => (Exit::Failed, ""),
         };
-        let mut words = error.to_string();
-        if let LogError::Storage { source, .. } | LogError::NoRoom { source, .. } = error {
-            words = format!("{words}: {}", plain(source));
-        } else if let Some(source) = error.source() {
-            words = format!("{words}: {source}");
-        }
+        let words = words(error);
         let verify = format!("`waystage log verify {shown}` says what is wrong");
         let help = if help.is_empty() { &verify } else { help };
         self.end(exit, &words, help, console)
@@ -100,6 +95,15 @@ impl Subject<'_> {
         console.say(&Problem::new(words, help));
         document(self.schema, self.json, exit, words, console)
     }
+}
+
+/// What an error of the log says, with what the system said.
+#[must_use]
+pub fn words(error: &LogError) -> String {
+    if let LogError::Storage { source, .. } | LogError::NoRoom { source, .. } = error {
+        return format!("{error}: {}", plain(source));
+    }
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 /// Ends with a document that says why, if one is wanted.

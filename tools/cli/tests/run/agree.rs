@@ -126,3 +126,16 @@ fn a_core_that_is_not_there() {
     scratch.put("flow.toml", format!("{flow}[bus]\npin = [0, 1000]\nworkers = 1\n"));
     refused(&scratch, &["core 1000 is not among"], &["core 1000 is not among"]);
 }
+
+#[test]
+fn a_durable_flow_and_no_log_is_made() {
+    let scratch = scratch("made/one", "made/other");
+    let flow = scratch.read("flow.toml");
+    scratch.put("flow.toml", format!("{flow}[durable]\ndir = \"log\"\n"));
+    let before = tree(&scratch.path(""));
+    let said = scratch.run(&["check", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(tree(&scratch.path("")), before, "check touches nothing");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}

@@ -6,6 +6,7 @@ mod account;
 #[cfg(target_os = "linux")]
 mod agree;
 mod books;
+mod damage;
 mod dead;
 #[cfg(target_os = "linux")]
 mod disks;

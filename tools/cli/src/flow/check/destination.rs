@@ -75,7 +75,7 @@ fn linked(link: &Path) -> Result<Destination, String> {
     match fs::symlink_metadata(&path) {
         Ok(_) => linked(&path),
         Err(error) if is_missing(&error) => {
-            let folder = fs::canonicalize(folder_of(&path)).map_err(|_| no_folder())?;
+            let folder = fs::canonicalize(folder_of(&path)).map_err(|_error| no_folder())?;
             writable(&folder)?;
             Ok(Destination::New(folder.join(path.file_name().unwrap_or_default())))
         }

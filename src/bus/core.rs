@@ -418,7 +418,10 @@ impl<P: Send + 'static> Core<P> {
     pub(super) fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
         let callbacks = envelope.take_callbacks();
         // The log keeps those that were given up where they are.
-        let given_up = envelope.extras_if_any().and_then(|extras| extras.cause.take());
+        let given_up = match end {
+            Settled::Dead(_) => envelope.extras_if_any().and_then(|extras| extras.cause.take()),
+            _ => None,
+        };
         if given_up.is_none() && matches!(end, Settled::Completed | Settled::Dead(_)) {
             // It was handled by its last stage: published again it has no business there.
             envelope.slip_mut().ratchet();

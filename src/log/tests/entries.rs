@@ -79,7 +79,8 @@ fn samples() -> Vec<(Entry<'static>, String)> {
         ),
         (
             Entry::Sink { name: b"a/b", sink },
-            "23 00 00 00 0c 00 00 00 01 00*7 02 00*7 03 00*7 ab 00*7 61 2f 62 00*5".to_owned(),
+            "2b 00 00 00 0c 00 00 00 01 00*7 02 00*7 03 00*7 04 00*7 ab 00*7 61 2f 62 00*5"
+                .to_owned(),
         ),
         (
             Entry::Copy { of, envelope: envelope() },

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use waystage::log::entry::{CauseCode, Entry};
+use waystage::log::entry::{CauseCode, Entry, Sink};
 use waystage::log::letters::Letters;
 use waystage::log::{Log, Sync};
 
@@ -374,4 +374,21 @@ fn a_flow_goes_on_with_what_was_redriven() {
     ends(&scratch, &["list", "log"], 0, &["no dead letters"]);
     let said = scratch.run(&["log", "verify", "log", "--deep"]);
     assert!(fine(&said).contains("0 open, 0 dead letters"), "{}", said.data);
+}
+
+/// Opening a log makes safe what is there, and who has the outputs looks first whether they agree.
+#[test]
+fn a_log_that_was_not_closed_is_left_to_its_flow() {
+    let scratch = scratch();
+    let (log, _) = Log::open(&scratch.path("log"), settings()).unwrap();
+    let sink = Sink { device: 1, inode: 2, length: 3, added: 3, checksum: 4 };
+    let added = Entry::Sink { name: b"alerts", sink };
+    log.append(&body(&[added])).unwrap().wait().unwrap();
+    drop(log);
+    let before = everything(&scratch.path("log"));
+    for command in [&["redrive", "log", "--all"][..], &["purge", "log", "--all", "--yes"]] {
+        ends(&scratch, command, 1, &["was not closed", "`waystage run FLOW` opens it"]);
+    }
+    assert_eq!(everything(&scratch.path("log")), before);
+    assert_eq!(letters(&scratch, &[]).len(), 5);
 }

@@ -5,6 +5,7 @@
 
 mod destination;
 mod files;
+mod log;
 #[cfg(test)]
 mod tests;
 
@@ -92,6 +93,7 @@ pub fn check(options: &CheckOptions) -> Report {
     if !options.no_files {
         ticks.push(files::input(&flow));
         ticks.push(files::outputs(&flow, options));
+        ticks.extend(flow.durable.as_ref().map(|durable| log::log(&flow, durable)));
     }
     Report { flow: Some(flow), problems, ticks }
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use waystage::clock::{Clock as _, SystemClock};
 use waystage::{Bus, BusSettings, Slip, StageSettings};
 
 use super::durable;
@@ -36,6 +37,8 @@ pub struct Prepared {
     pub progress: Progress,
     /// Records that an earlier run left, and that are taken up.
     pub recovered: u64,
+    /// When it began, in milliseconds since 1970.
+    pub begin_ms: u64,
 }
 
 /// Builds everything.
@@ -43,6 +46,7 @@ pub struct Prepared {
 /// # Errors
 /// Everything that is wrong.
 pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>> {
+    let begin_ms = SystemClock::new().wall_ms();
     let mut problems = Vec::new();
     let mut sources = sources(flow, options).unwrap_or_else(|found| {
         problems.extend(found);
@@ -87,7 +91,7 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
     let progress = Progress::new(options.progress, &flow.name, &sources);
     let outputs = kept.outputs.iter().map(|(_, output)| Arc::clone(output)).collect();
     let feed = Feed { outputs, ..feed(flow, options, (&bus, slip), sources, &ledger) };
-    Ok(Prepared { bus, feed, ledger, kept, progress, recovered })
+    Ok(Prepared { bus, feed, ledger, kept, progress, recovered, begin_ms })
 }
 
 fn sources(flow: &Flow, options: &Options) -> Result<Vec<Source>, Vec<Problem>> {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use waystage::clock::Clock;
-use waystage::{Bus, Conservation, DeadLetter, Leftover, Snapshot};
+use waystage::{Bus, Conservation, DeadLetter, DeadLetterInfo, Leftover, Snapshot};
 
 use super::Console;
 use super::ending::End;
@@ -82,6 +82,8 @@ pub struct Watched {
     pub leftovers: Vec<Left>,
     /// The dead letters that are kept.
     pub dead: Vec<DeadLetter<Record>>,
+    /// Those of this run that the log keeps, whoever was told.
+    pub in_log: Vec<DeadLetterInfo>,
     /// Those that callbacks were told of: how many, and the first of them.
     pub told: (u64, Vec<Told>),
     /// From the first read to the last record's end.
@@ -101,7 +103,7 @@ pub fn watch(
     interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> Watched {
-    let Prepared { bus, feed, ledger, kept, progress, recovered } = prepared;
+    let Prepared { bus, feed, ledger, kept, progress, recovered, begin_ms } = prepared;
     if recovered > 0 && !options.quiet {
         let number = crate::words::count(recovered);
         console.say(&format_args!("going on: {number} records of an earlier run are taken up"));
@@ -146,9 +148,10 @@ pub fn watch(
     let snapshot = bus.snapshot();
     let shutdown = bus.shutdown(Duration::ZERO);
     let (books, leftovers) = watch.close(&shutdown.leftovers);
-    let infos = bus.dead_letters();
-    let in_memory = infos.iter().filter(|info| !info.is_in_log);
-    let dead = in_memory.filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let (in_log, in_memory): (Vec<_>, Vec<_>) =
+        bus.dead_letters().into_iter().partition(|info| info.is_in_log);
+    let dead = in_memory.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let in_log = in_log.into_iter().filter(|info| info.at_ms >= begin_ms).collect();
     let (number, named) = ledger.taken();
     let name = |route| bus.name(route).unwrap_or_default();
     let told = (number, named.into_iter().map(|taken| Told::new(taken, name)).collect());
@@ -158,7 +161,20 @@ pub fn watch(
     };
     let time = Duration::from_nanos(end_ns.saturating_sub(begin_ns));
     let (input, workers) = (input.unwrap_or(Input::Waits), bus.workers());
-    Watched { stop, input, snapshot, books, leftovers, dead, told, time, workers, ledger, kept }
+    Watched {
+        stop,
+        input,
+        snapshot,
+        books,
+        leftovers,
+        dead,
+        in_log,
+        told,
+        time,
+        workers,
+        ledger,
+        kept,
+    }
 }
 
 /// What the input says within this time.

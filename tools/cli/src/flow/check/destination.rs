@@ -128,3 +128,17 @@ fn writable(folder: &Path) -> Result<(), String> {
     accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
         .map_err(|error| format!("{}: {}", folder.display(), plain(&error.into())))
 }
+
+/// Where a folder is, or the nearest one above it that is there and can be written.
+///
+/// # Errors
+/// In words.
+pub(super) fn folder(path: &Path) -> Result<PathBuf, String> {
+    let is_there = |folder: &&Path| fs::symlink_metadata(or_here(folder)).is_ok();
+    let folder = path.ancestors().find(is_there).map_or(Path::new("."), or_here);
+    if !folder.is_dir() {
+        return Err(format!("{} is not a folder", folder.display()));
+    }
+    writable(folder)?;
+    Ok(folder.to_owned())
+}

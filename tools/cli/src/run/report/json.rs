@@ -134,8 +134,8 @@ fn meter(fields: &mut Map<String, Value>, name: &str, meter: &Quantiles) {
 fn dead(dead: &Dead) -> Value {
     json!({
         "id": dead.id,
-        "file": &*dead.place.file,
-        "line": dead.place.line,
+        "file": dead.place.as_ref().map(|place| &*place.file),
+        "line": dead.place.as_ref().map(|place| place.line),
         "stage": dead.stage,
         "cause": dead.cause.name(),
         "error": dead.words(),

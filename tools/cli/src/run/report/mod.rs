@@ -8,7 +8,7 @@ pub mod table;
 mod tests;
 pub mod text;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,6 +96,7 @@ impl Report {
             books,
             mut leftovers,
             dead,
+            in_log,
             told,
             time,
             workers,
@@ -125,9 +126,12 @@ impl Report {
             }
         };
         let named = told.1.into_iter().map(|told| Dead::told(told, flow));
-        let dead: Vec<Dead> = parts::kept(flow, dead).chain(named).collect();
-        let in_log = dead.iter().filter(|dead| dead.taken_by.is_none()).count() - kept_dead;
-        let taken = told.0.saturating_sub(in_log as u64);
+        let mut dead: Vec<Dead> = parts::kept(flow, dead).chain(named).collect();
+        let kept_in_log = dead.iter().filter(|dead| dead.taken_by.is_none()).count() - kept_dead;
+        let taken = told.0.saturating_sub(kept_in_log as u64);
+        let known: HashSet<String> = dead.iter().map(|dead| dead.id.clone()).collect();
+        let earlier = in_log.into_iter().filter(|info| !known.contains(&info.id.to_string()));
+        dead.extend(earlier.map(|info| Dead::of_earlier(info, flow)));
         let lost = parts::lost(flow, &books, &snapshot.stages);
         let evicted = parts::evicted(&books, &snapshot.stages);
         let given_up = parts::given_up(flow, &snapshot.stages);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use waystage::{Cause, Conservation, DeadLetter, OnFull, Route, StageSnapshot};
+use waystage::{Cause, Conservation, DeadLetter, DeadLetterInfo, OnFull, Route, StageSnapshot};
 
 use crate::flow::Flow;
 use crate::run::ledger::{Ledger, Refusal, RefusalKind, Taken};
@@ -64,8 +64,8 @@ pub struct Written {
 pub struct Dead {
     /// Its id.
     pub id: String,
-    /// Where the record stands.
-    pub place: Place,
+    /// Where the record stands; not known of one that an earlier run read.
+    pub place: Option<Place>,
     /// Where it was given up.
     pub stage: String,
     /// Why.
@@ -208,7 +208,7 @@ impl Dead {
     fn kept(letter: DeadLetter<Record>, attempts: &HashMap<&str, u16>) -> Self {
         Self {
             id: letter.envelope.id().to_string(),
-            place: letter.envelope.payload().place.clone(),
+            place: Some(letter.envelope.payload().place.clone()),
             attempts_max: attempts.get(letter.stage.as_str()).copied(),
             stage: letter.stage,
             cause: letter.cause,
@@ -230,7 +230,7 @@ impl Dead {
             let stage = trail.last().cloned().unwrap_or_default();
             return Self {
                 id: taken.id.to_string(),
-                place: taken.place,
+                place: Some(taken.place),
                 cause: taken.cause,
                 attempts: taken.attempts,
                 attempts_max: settings_of(flow, &stage).map(|settings| settings.attempts),
@@ -244,13 +244,27 @@ impl Dead {
         let stage = ends.next().unwrap_or(&taken_by).clone();
         Self {
             id: taken.id.to_string(),
-            place: taken.place,
+            place: Some(taken.place),
             stage,
             cause: taken.cause,
             attempts: 0,
             attempts_max: None,
             taken_by: Some(taken_by),
             trail,
+        }
+    }
+
+    /// One that an earlier run read and this one gave up.
+    pub(super) fn of_earlier(info: DeadLetterInfo, flow: &Flow) -> Self {
+        Self {
+            id: info.id.to_string(),
+            place: None,
+            attempts_max: settings_of(flow, &info.stage).map(|settings| settings.attempts),
+            stage: info.stage,
+            cause: info.cause,
+            attempts: info.attempts,
+            trail: info.trail,
+            taken_by: None,
         }
     }
 

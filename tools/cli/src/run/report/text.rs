@@ -147,7 +147,8 @@ fn more(all: u64, listed: usize, what: &str, say: &mut dyn FnMut(&dyn std::fmt::
 }
 
 fn dead_line(dead: &Dead, report: &Report) -> String {
-    let Dead { place, stage, attempts, .. } = dead;
+    let Dead { id, place, stage, attempts, .. } = dead;
+    let place = place.as_ref().map_or_else(|| format!("record {id}"), ToString::to_string);
     let mut line = format!("{WARNING}dead{WARNING:#}: {place}: {stage}: {}", dead.words());
     if *attempts > 0 {
         let max = dead.attempts_max.unwrap_or(*attempts);

@@ -63,9 +63,10 @@ mod worker;
 pub use bus::{
     BatchError, Bus, BusError, BusSettings, Completion, DeadLetter, DeadLetterInfo,
     DurableSettings, Ending, Handle, Leftover, Lifecycle, Missing, PublishError, PublishFuture,
-    Publisher, Recovery, Redrive, Redriven, Refused, ShutdownReport, WaitError,
+    Publisher, Recovery, Refused, ShutdownReport, WaitError,
 };
 pub use envelope::{Cause, Envelope, EnvelopeId, Route, Settled, Slip, SlipError};
+pub use log::letters::{LetterFilter, Redrive, Redriven};
 pub use metrics::{Conservation, Lint, Snapshot, StageSnapshot};
 pub use stage::context::{Batch, Context, EmitError, EmitRefused};
 pub use stage::handler::{Failure, Handler};

@@ -417,7 +417,9 @@ impl<P: Send + 'static> Core<P> {
     #[cold]
     pub(super) fn tell(&self, mut envelope: Envelope<P>, end: Settled) {
         let callbacks = envelope.take_callbacks();
-        if matches!(end, Settled::Completed | Settled::Dead(_)) {
+        // The log keeps those that were given up where they are.
+        let given_up = envelope.extras_if_any().and_then(|extras| extras.cause.take());
+        if given_up.is_none() && matches!(end, Settled::Completed | Settled::Dead(_)) {
             // It was handled by its last stage: published again it has no business there.
             envelope.slip_mut().ratchet();
         }

@@ -1,10 +1,13 @@
-//! Dead letters in memory: bounded, listed, re-driven with a loop guard.
+//! Dead letters in memory: bounded, listed, re-driven with a loop guard. What is re-driven, and
+//! how far, is said as for those of a log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::envelope::envelope::Cause;
 use crate::envelope::{Envelope, EnvelopeId};
+use crate::log::entry::CauseCode;
+use crate::log::letters::{LetterFilter, Looks, Redrive};
 use crate::stage::handler::guarded;
 
 /// An envelope that was given up on, and why.
@@ -43,6 +46,8 @@ pub struct DeadLetterInfo {
     pub at_ms: u64,
     /// How often it was re-driven before.
     pub redrives: u16,
+    /// Whether the log has it, so that it is there after the end of this bus.
+    pub is_in_log: bool,
 }
 
 impl<P> DeadLetter<P> {
@@ -57,58 +62,20 @@ impl<P> DeadLetter<P> {
             trail: self.trail.clone(),
             at_ms: self.at_ms,
             redrives: self.envelope.redrives(),
+            is_in_log: false,
         }
     }
-}
 
-/// Which dead letters to re-drive, and within which bounds.
-///
-/// ```
-/// use waystage::Redrive;
-/// let plan = Redrive { stage: Some("archive".into()), limit: 100, ..Redrive::default() };
-/// assert_eq!(plan.redrives_max, 3);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redrive {
-    /// Only this one.
-    pub id: Option<EnvelopeId>,
-    /// Only those given up at this stage.
-    pub stage: Option<String>,
-    /// Only those with this cause, by [`Cause::name`].
-    pub cause: Option<String>,
-    /// Where they go: another stage than the one where they failed.
-    pub to: Option<String>,
-    /// At most this many. Default: no limit.
-    pub limit: usize,
-    /// Loop guard: one that was re-driven this often stays where it is. Default 3.
-    pub redrives_max: u16,
-}
-
-impl Default for Redrive {
-    fn default() -> Self {
-        Self { id: None, stage: None, cause: None, to: None, limit: usize::MAX, redrives_max: 3 }
+    pub(crate) fn fits(&self, filter: &LetterFilter) -> bool {
+        filter.fits(&Looks {
+            letter: None,
+            id: self.envelope.id(),
+            stage: &self.stage,
+            cause: self.cause.name(),
+            reason: CauseCode::of(&self.cause).1,
+            at_ms: self.at_ms,
+        })
     }
-}
-
-impl Redrive {
-    pub(crate) fn picks<P>(&self, letter: &DeadLetter<P>) -> bool {
-        self.id.is_none_or(|id| id == letter.envelope.id())
-            && self.stage.as_ref().is_none_or(|stage| *stage == letter.stage)
-            && self.cause.as_ref().is_none_or(|cause| cause == letter.cause.name())
-    }
-}
-
-/// What a re-drive did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Redriven {
-    /// Taken in again.
-    pub redriven: usize,
-    /// Left, because they were re-driven as often as allowed.
-    pub guarded: usize,
-    /// Left, because the stage did not take them; or dropped, if newer ones had filled the store
-    /// meanwhile.
-    pub refused: usize,
 }
 
 /// The dead letters of one bus, by the number of their coming: one that was taken out and put back
@@ -166,7 +133,7 @@ impl<P> DeadLetters<P> {
         too_often: &mut usize,
     ) -> Option<(u64, DeadLetter<P>)> {
         for (&number, letter) in self.letters.range(numbers.clone()) {
-            if !plan.picks(letter) {
+            if !letter.fits(&plan.filter) {
                 continue;
             }
             if letter.envelope.redrives() >= plan.redrives_max {
@@ -177,6 +144,13 @@ impl<P> DeadLetters<P> {
             return Some((number, self.letters.remove(&number)?));
         }
         None
+    }
+
+    /// Takes out all that fit.
+    pub(crate) fn take_all(&mut self, filter: &LetterFilter) -> Vec<DeadLetter<P>> {
+        let fits = self.letters.iter().filter(|(_, letter)| letter.fits(filter));
+        let numbers: Vec<u64> = fits.map(|(&number, _)| number).collect();
+        numbers.iter().filter_map(|number| self.letters.remove(number)).collect()
     }
 
     /// Takes out the oldest one with this id.

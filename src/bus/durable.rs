@@ -1,7 +1,7 @@
 //! What a bus with a log does with durable envelopes: taking them in, ending them, taking them up
 //! again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,15 +119,22 @@ impl<P: Send + 'static> Bus<P> {
                 None => absent.push((name, ids)),
             }
         }
-        if missing == Missing::Refuse && !absent.is_empty() {
-            let names = absent.iter().map(|(name, _)| name.to_string()).collect();
-            return Err(BusError::MissingStages(names));
+        if missing == Missing::Refuse {
+            let mut names: BTreeSet<String> =
+                absent.iter().map(|(name, _)| name.to_string()).collect();
+            names.extend(journal.stages_ahead().into_iter().filter(|name| {
+                let route = lock(&core.registry).find(core.number, name);
+                route.is_none_or(|route| map.get(route).is_none())
+            }));
+            if !names.is_empty() {
+                return Err(BusError::MissingStages(names.into_iter().collect()));
+            }
         }
         for id in absent.into_iter().flat_map(|(_, ids)| ids) {
             if missing == Missing::Keep {
                 recovery.kept += 1;
             } else {
-                journal.bury(id, &Cause::StageClosed)?;
+                journal.bury(id, &Cause::StageClosed, core.clock().wall_ms())?;
                 recovery.dead += 1;
             }
         }
@@ -169,14 +176,6 @@ impl<P: Send + 'static> Handle<P> {
     #[must_use]
     pub fn position(&self, name: &str) -> Option<Vec<u8>> {
         self.core.journal.as_ref()?.with_state(|state| state.source(name).map(<[u8]>::to_vec))
-    }
-
-    /// Removes all dead letters of the log for good; how many they were. Those in memory stay.
-    ///
-    /// # Errors
-    /// [`BusError::Log`] when that cannot be written.
-    pub fn purge_log(&self) -> Result<usize, BusError> {
-        Ok(self.core.journal.as_ref().map_or(Ok(0), |journal| journal.purge())?)
     }
 }
 
@@ -271,29 +270,6 @@ impl<P: Send + 'static> Core<P> {
         journal.accept(&self.registry, self.clock(), emit, level).map(drop).map_err(Unwritten::from)
     }
 
-    /// Takes in a dead letter that is re-driven into a durable stage; hands it back if the log does
-    /// not take it.
-    pub(crate) fn redrive_durable(
-        &self,
-        stage: &Arc<Stage<P>>,
-        mut envelope: Envelope<P>,
-    ) -> Result<(), (Refusal, Envelope<P>)> {
-        let taken = stage.takes_publish().and_then(|()| {
-            let level = stage.settings().level;
-            match (&self.journal, self.record_one(&mut envelope, level)) {
-                (Some(journal), _) if !journal.is_replayed() => Err(Refusal::NotRecovered),
-                (_, Ok(())) => Ok(()),
-                (_, Err(_)) => Err(Refusal::LogFailed),
-            }
-        });
-        if let Err(refusal) = taken {
-            return Err((refusal, envelope));
-        }
-        self.redriven().add(1);
-        stage.enter_without_source(self, envelope);
-        Ok(())
-    }
-
     /// The end of a durable envelope: told and counted when it is safe.
     #[cold]
     pub(crate) fn settle_durable(&self, desk: &Desk<'_>, mut envelope: Envelope<P>, end: Settled) {
@@ -311,8 +287,11 @@ impl<P: Send + 'static> Core<P> {
     /// A durable envelope is given up: the log keeps it.
     pub(crate) fn bury_durable(&self, _: &Desk<'_>, mut envelope: Envelope<P>, cause: Cause) {
         let Some(journal) = &self.journal else { return };
-        let end = match journal.record_dead(&mut envelope, &cause) {
-            Ok(()) => Settled::Dead(cause),
+        let end = match journal.record_dead(&mut envelope, &cause, self.clock().wall_ms()) {
+            Ok(()) => {
+                envelope.extras_mut().cause = Some(Box::new(cause.clone()));
+                Settled::Dead(cause)
+            }
             Err(_) => Settled::Undelivered,
         };
         self.end_durable(journal, envelope, end);
@@ -353,7 +332,8 @@ impl<P: Send + 'static> Core<P> {
                 None
             }
             Err(Unread::Payload(words)) => {
-                let end = match journal.bury(id, &Cause::HandlerFailed(words)) {
+                let cause = Cause::HandlerFailed(words);
+                let end = match journal.bury(id, &cause, self.clock().wall_ms()) {
                     Ok(()) => Settled::Dead(Cause::NotLogged),
                     Err(_) => Settled::Undelivered,
                 };

@@ -120,7 +120,7 @@ pub enum Refused {
     #[error("the log failed, and has to be opened again")]
     LogFailed,
     /// The log has as many dead letters as it may keep.
-    #[error("the log keeps no more dead letters; purge them with `purge_log`")]
+    #[error("the log keeps no more dead letters; re-drive or purge some of them")]
     TooManyDeadLetters,
 }
 

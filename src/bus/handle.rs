@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::completion::{Completion, completion};
 use super::core::{Core, Lifecycle};
-use super::dead_letter::{DeadLetter, DeadLetterInfo};
+use super::dead_letter::DeadLetter;
 use super::error::{BatchError, BusError, PublishError, Refused};
 use super::future::PublishFuture;
 use super::publish::Wait;
@@ -229,22 +229,18 @@ impl<P: Send + 'static> Handle<P> {
         let core = &*self.core;
         let now = core.clock().monotonic_ns();
         let map = core.stages();
+        let logged = core.journal.as_ref().map_or(0, |journal| journal.letters());
         Snapshot {
             conservation: core.conservation(),
             stages: map.0.iter().flatten().map(|stage| core.read_stage(stage, now)).collect(),
             workers: core.shared.snapshot(),
-            dead_letters: lock(&core.dead).len(),
+            dead_letters: lock(&core.dead).len() + logged,
             panics_outside_handlers: core.panics(),
         }
     }
 
-    /// The dead letters kept, oldest first, without their payloads.
-    #[must_use]
-    pub fn dead_letters(&self) -> Vec<DeadLetterInfo> {
-        lock(&self.core.dead).iter().map(|(_, letter)| letter.info()).collect()
-    }
-
-    /// Takes one dead letter out, to look at or to keep elsewhere. It stays counted as dead.
+    /// Takes one dead letter out of memory, to look at or to keep elsewhere. It stays counted as
+    /// dead.
     #[must_use]
     pub fn take_dead_letter(&self, id: EnvelopeId) -> Option<DeadLetter<P>> {
         lock(&self.core.dead).take(id)

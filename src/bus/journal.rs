@@ -4,8 +4,8 @@
 //!
 //! - **J1** One lock is the order of everything: under it an id is looked up, and the record is
 //!   appended and folded into the state, which is what a recovery would make of the log.
-//! - **J2** An accept is appended before its envelope is pushed into a stage, and a settlement
-//!   before its envelope moves and before the permit of its stage is given up.
+//! - **J2** An accept or a re-drive is appended before its envelope enters a stage, and a
+//!   settlement before its envelope moves and before the permit of its stage is given up.
 //! - **J3** Nobody is told of an accept or an end before its record is safe by the log's policy.
 //! - **J4** What cannot be written has not happened: the envelope is left as the log has it.
 //!
@@ -13,6 +13,7 @@
 
 mod end;
 mod keeper;
+mod letters;
 mod recall;
 mod settings;
 mod wire;
@@ -26,9 +27,6 @@ use crate::clock::Clock;
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Cause, Envelope, EnvelopeId, Payload};
 use crate::log::entry::{CauseCode, DurableLevel, Entry, EntryEncodeError};
-use crate::log::fold::fold_record;
-use crate::log::frame::Kind;
-use crate::log::segment;
 use crate::log::state::State;
 use crate::log::{Log, LogError, Receipt, Recovered, SinkFile};
 use crate::stage::engine::Fate;
@@ -172,14 +170,7 @@ impl<P: Send + 'static> Journal<P> {
 
     /// Appends a record and folds it (J1), gives the lock back, and returns the record's sequence.
     fn append(&self, mut guard: MutexGuard<'_, State>, body: &[u8]) -> Result<u64, LogError> {
-        let state = &mut *guard;
-        let appended = self.log.append_if(Kind::Entries, body, &mut |sequence, location| {
-            fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
-                name: segment::name(location.segment),
-                offset: location.offset,
-                source,
-            })
-        });
+        let appended = self.log.append_entries(&mut guard, body);
         drop(guard);
         // Wakers are foreign code.
         self.log.wake();
@@ -249,7 +240,13 @@ impl<P: Send + 'static> Journal<P> {
         let mut body = Vec::new();
         match step {
             Fate::Hop => self.wire.hop(registry, clock, envelope, version, &mut body)?,
-            Fate::Completed => put(&Entry::Completed { id: envelope.id() }, &mut body),
+            Fate::Completed => {
+                let id = envelope.id();
+                // It has a cause while a dead-letter stage has it.
+                let is_dead = envelope.cause().is_some();
+                let end = if is_dead { Entry::Handled { id } } else { Entry::Completed { id } };
+                put(&end, &mut body);
+            }
             Fate::Attempt { pause } => {
                 let due_ms = if pause == 0 { 0 } else { clock.wall_ms() + pause / 1_000_000 };
                 let (id, attempts) = (envelope.id(), envelope.attempts());
@@ -295,6 +292,7 @@ impl<P: Send + 'static> Journal<P> {
         &self,
         envelope: &mut Envelope<P>,
         cause: &Cause,
+        at_ms: u64,
     ) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
         let id = envelope.id();
@@ -303,7 +301,7 @@ impl<P: Send + 'static> Journal<P> {
         let before = state.open(id).map_or(0, |open| open.held.attempts);
         let attempts = envelope.attempts().max(before);
         let mut body = Vec::new();
-        put(&Entry::Dead { id, attempts, cause, reason }, &mut body);
+        put(&Entry::Dead { id, at_ms, attempts, cause, reason }, &mut body);
         let sequence = self.append(state, &body)?;
         note(envelope, sequence, None);
         Ok(())
@@ -313,35 +311,14 @@ impl<P: Send + 'static> Journal<P> {
     ///
     /// # Errors
     /// When it could not be written.
-    pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause) -> Result<(), LogError> {
+    pub(crate) fn bury(&self, id: EnvelopeId, cause: &Cause, at_ms: u64) -> Result<(), LogError> {
         let (cause, reason) = CauseCode::of(cause);
         let state = lock(&self.state);
         let Some(open) = state.open(id) else { return Ok(()) };
         let mut body = Vec::new();
-        put(&Entry::Dead { id, attempts: open.held.attempts, cause, reason }, &mut body);
+        let attempts = open.held.attempts;
+        put(&Entry::Dead { id, at_ms, attempts, cause, reason }, &mut body);
         self.append(state, &body).map(drop)
-    }
-
-    /// Removes all dead letters of the log; how many they were.
-    ///
-    /// # Errors
-    /// When that could not be written.
-    pub(crate) fn purge(&self) -> Result<usize, LogError> {
-        let letters = self.with_state(|state| {
-            state.letters().map(|(number, letter)| (number, letter.id)).collect::<Vec<_>>()
-        });
-        let mut purged = 0;
-        for (letter, id) in letters {
-            let state = lock(&self.state);
-            if state.letter(letter).is_none() {
-                continue;
-            }
-            let mut body = Vec::new();
-            put(&Entry::Purged { letter, id }, &mut body);
-            self.append(state, &body)?;
-            purged += 1;
-        }
-        Ok(purged)
     }
 
     /// Writes down that the deadline of an envelope passed.

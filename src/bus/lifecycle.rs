@@ -1,4 +1,4 @@
-//! Pause, closing, shutdown, re-drive.
+//! Pause, closing, shutdown.
 //!
 //! Shutdown: (1) intake stops, hops stay open, what was paused goes on; (2) itineraries are
 //! finished until the books say that nothing is in flight, or the deadline; (3) all stages close;
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use super::Bus;
 use super::core::{Core, Lifecycle};
-use super::dead_letter::{Redrive, Redriven};
 use super::error::BusError;
 use crate::coord::attendance::{CLOSED, DRAINING, PAUSED, PAUSED_ALONE, PAUSED_WITH_BUS};
 use crate::coord::on_worker::is_in_turn;
@@ -20,7 +19,6 @@ use crate::envelope::{EnvelopeId, Settled};
 use crate::metrics::Conservation;
 use crate::stage::Stage;
 use crate::stage::engine::{Engine as _, StageMap};
-use crate::stage::settings::Level;
 use crate::sync::{MutexGuard, lock};
 
 /// How often a shutdown looks at the books.
@@ -154,34 +152,6 @@ impl<P: Send + 'static> Bus<P> {
         Ok(())
     }
 
-    /// Takes dead letters in again: to the stage where they failed, or another, with a new series
-    /// of attempts; their ids, headers and remaining hops stay.
-    ///
-    /// # Errors
-    /// [`BusError::UnknownStage`] when `plan.to` is not open.
-    pub fn redrive(&self, plan: &Redrive) -> Result<Redriven, BusError> {
-        let to = plan.to.as_deref().map(|name| self.find(name)).transpose()?;
-        let mut outcome = Redriven::default();
-        // Those that are there now: what fails again meanwhile is not taken a second time.
-        let mut numbers = lock(&self.core.dead).numbers();
-        while outcome.redriven < plan.limit {
-            let Some((number, letter)) =
-                lock(&self.core.dead).take_next(&mut numbers, plan, &mut outcome.guarded)
-            else {
-                break;
-            };
-            match self.core.redrive_one(letter, to.as_ref()) {
-                Ok(()) => outcome.redriven += 1,
-                Err(letter) => {
-                    outcome.refused += 1;
-                    let evicted = lock(&self.core.dead).put_back(number, *letter);
-                    self.core.evict(evicted);
-                }
-            }
-        }
-        Ok(outcome)
-    }
-
     /// Ends the bus: stops intake, finishes itineraries until `limit`, hands back what is left.
     ///
     /// Called from a handler or a callback, of any bus, it only starts: intake stops, and the
@@ -308,50 +278,5 @@ impl<P: Send + 'static> Core<P> {
             stage.wake_publishers(self, usize::MAX);
         }
         leftovers
-    }
-
-    /// Takes one dead letter in again.
-    fn redrive_one(
-        &self,
-        mut letter: super::DeadLetter<P>,
-        to: Option<&Arc<Stage<P>>>,
-    ) -> Result<(), Box<super::DeadLetter<P>>> {
-        let map = self.stages();
-        let target = match to {
-            Some(stage) => Some(Arc::clone(stage)),
-            None => letter.envelope.current().and_then(|route| map.get(route).cloned()),
-        };
-        let Some(stage) = target else {
-            return Err(Box::new(letter));
-        };
-        // A refused one stays as it was, with its slip, and the cause with which it had come to a
-        // dead-letter stage. Sent to another stage than that, it lives again.
-        let attempts = letter.envelope.attempts();
-        let slip = letter.envelope.slip().clone();
-        let expires_at = letter.envelope.extras().and_then(|extras| extras.expires_at);
-        let earlier = match to {
-            Some(_) => letter.envelope.extras_mut().cause.take(),
-            None => None,
-        };
-        letter.envelope.set_attempts(0);
-        letter.envelope.extras_mut().redrives += 1;
-        letter.envelope.redirect(stage.route());
-        self.stamp_time(&mut letter.envelope, stage.settings().expiry);
-        let super::DeadLetter { envelope, cause, stage: place, trail, at_ms, .. } = letter;
-        let entered = if stage.settings().level == Level::AtMostOnce {
-            stage.try_enter(self, self.redriven(), envelope)
-        } else {
-            self.redrive_durable(&stage, envelope)
-        };
-        let Err((_, mut envelope)) = entered else {
-            return Ok(());
-        };
-        envelope.set_attempts(attempts);
-        *envelope.slip_mut() = slip;
-        let extras = envelope.extras_mut();
-        extras.redrives -= 1;
-        extras.expires_at = expires_at;
-        extras.cause = earlier.or_else(|| extras.cause.take());
-        Err(Box::new(super::DeadLetter { envelope, cause, stage: place, attempts, trail, at_ms }))
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod journal;
 mod lifecycle;
 mod publish;
 mod publisher;
+mod redrive;
 mod registry;
 mod settings;
 
@@ -34,7 +35,7 @@ use self::core::{Core, machine_seed};
 
 pub use self::completion::{Completion, Ending, WaitError};
 pub use self::core::Lifecycle;
-pub use self::dead_letter::{DeadLetter, DeadLetterInfo, Redrive, Redriven};
+pub use self::dead_letter::{DeadLetter, DeadLetterInfo};
 pub use self::error::{BatchError, BusError, PublishError, Refused};
 pub use self::future::PublishFuture;
 pub use self::handle::Handle;

@@ -6,13 +6,13 @@
 //! |---|---|---|
 //! | 64 | head, the first | last entry (place, 32), window (4), 4 zeros, eight counts (64) |
 //! | 65 | open | id (16), number (12), 4 zeros, due (8), held (80), stage |
-//! | 66 | letter | id (16), number (12), 4 zeros, held (80), cause (1), 7 zeros, stage, reason |
+//! | 66 | letter | id (16), number (12), 4 zeros, when (8), held (80), cause (1), 7 zeros, texts |
 //! | 67 | settled | id (16), the oldest completion first |
 //! | 10-12 | state, source, sink | as the entry |
 //!
-//! *Place*: sequence, segment, offset (8 each), index (4), 4 zeros. *Held*: hops, body version (4
-//! each), attempts, redrives (2 each), level, length of the stage's name (1 each), 2 zeros, the
-//! places of wire form and body.
+//! *Texts*: the stage and the reason. *Place*: sequence, segment, offset (8 each), index (4), 4
+//! zeros. *Held*: hops, body version (4 each), attempts, redrives (2 each), level, length of the
+//! stage's name (1 each), 2 zeros, the places of wire form and body.
 //!
 //! A part (`CheckpointPart`): number of the checkpoint (8), index of the part (4), 4 zeros, a piece
 //! of the stream. The end (`CheckpointEnd`): number (8), sequence of the state (8), sequence of the

@@ -10,7 +10,7 @@ mod checks;
 mod violation;
 
 use change::{Change, Fold};
-use checks::{begins_anew, is_the_same, rises, stage};
+use checks::{begins_anew, goes_on, is_the_same, rises, stage};
 pub use violation::{Breach, FoldError, Standing, Violation};
 
 use super::entry::{DurableLevel, Entry, EntryNumber, Original, entries};
@@ -100,12 +100,12 @@ impl Fold<'_> {
                 self.put_open(id, None);
                 self.state.counts.expired += 1;
             }
-            Entry::Dead { attempts, cause, reason, .. } => {
+            Entry::Dead { at_ms, attempts, cause, reason, .. } => {
                 let held = self.open_of(id)?.held.clone();
                 rises(held.attempts, attempts, true)?;
                 let held = Held { attempts, ..held };
                 self.put_open(id, None);
-                let letter = Letter { id, cause, reason: reason.into(), held };
+                let letter = Letter { id, at_ms, cause, reason: reason.into(), held };
                 self.put_letter(place.number, Some(letter));
                 self.state.counts.dead += 1;
             }
@@ -144,6 +144,11 @@ impl Fold<'_> {
                 self.copy_letter(place, number, &envelope)?;
             }
             Entry::Window { count } => self.window(count),
+            Entry::Handled { .. } => {
+                self.open_of(id)?;
+                self.put_open(id, None);
+                self.state.counts.completed += 1;
+            }
         }
         self.state.last = Some(place);
         Ok(())
@@ -187,17 +192,12 @@ impl Fold<'_> {
         if Some(envelope.hops) != held.hops.checked_add(1) {
             return Err(Breach::Hops { held: held.hops, found: envelope.hops });
         }
-        let (before, version) = (held.body_version, envelope.body_version);
-        let is_new = envelope.payload.is_some();
-        if if is_new { version <= before } else { version != before } {
-            return Err(Breach::Body { held: before, found: version, is_new });
-        }
         let held = Held {
             stage,
             hops: envelope.hops,
             attempts: 0,
-            body_version: version,
-            body: if is_new { place } else { held.body },
+            body_version: envelope.body_version,
+            body: if goes_on(held, envelope)? { place } else { held.body },
             form: place,
             ..held.clone()
         };
@@ -240,14 +240,16 @@ impl Fold<'_> {
         if envelope.hops < held.hops {
             return Err(Breach::Hops { held: held.hops, found: envelope.hops });
         }
-        let (before, found) = (held.body_version, envelope.body_version);
-        let is_new = envelope.payload.is_some();
-        if is_new || found != before {
-            return Err(Breach::Body { held: before, found, is_new });
-        }
-        let redrives = held.redrives.saturating_add(1);
-        let hops = envelope.hops;
-        let held = Held { stage, hops, attempts: 0, redrives, form: place, ..held };
+        let held = Held {
+            stage,
+            hops: envelope.hops,
+            attempts: 0,
+            redrives: held.redrives.saturating_add(1),
+            body_version: envelope.body_version,
+            body: if goes_on(&held, envelope)? { place } else { held.body },
+            form: place,
+            ..held
+        };
         self.put_letter(number, None);
         self.put_open(id, Some(Open { number: place.number, due_ms: 0, held }));
         self.state.counts.redriven += 1;

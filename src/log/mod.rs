@@ -8,9 +8,9 @@
 //! of zeros), `torn` (a record cut short against a damaged one), `segment` (a file and its header),
 //! `survey` and `judge` (what recovery finds and what it means), `disk`, `folder` and `region`
 //! (where the bytes are), `tail`, `writer` and `flush` (adding records), `read/` (a log that others
-//! write to), [`mod@verify`] (what is wrong with
-//! one), [`mod@salvage`] (what is left of one), [`mod@sink`] (output files that agree with the
-//! log). What records say: [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them),
+//! write to), [`mod@verify`] (what is wrong with one), [`mod@salvage`] (what is left of one),
+//! [`letters`] (dead letters of one), [`mod@sink`] (output files that agree with the log). What
+//! records say: [`entry`] (the bytes), [`fold`] and [`state`] (what is true after them),
 //! [`checkpoint`] and [`restore`] (a state as records, and back).
 #![allow(unreachable_pub, reason = "re-exported by crate::model in loom builds")]
 
@@ -25,6 +25,7 @@ pub mod fold;
 mod folder;
 pub mod frame;
 mod judge;
+pub mod letters;
 mod mask;
 mod poison;
 mod prepare;

@@ -58,6 +58,8 @@ pub struct Open {
 pub struct Letter {
     /// Its id.
     pub id: EnvelopeId,
+    /// When it was given up, in unix milliseconds.
+    pub at_ms: u64,
     /// Why it was given up.
     pub cause: CauseCode,
     /// Why, in words.
@@ -71,7 +73,7 @@ pub struct Letter {
 pub struct Counts {
     /// Envelopes that came in.
     pub accepted: u64,
-    /// Those that reached their end.
+    /// Those that reached their end, be it in a dead-letter stage.
     pub completed: u64,
     /// Those whose deadline passed.
     pub expired: u64,

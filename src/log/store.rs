@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::background::Background;
 use super::disk::Disk;
 use super::error::LogError;
+use super::fold::fold_record;
 use super::folder::{Folder, WritePath};
 use super::frame::{Kind, Record};
 use super::read::{Follower, Start, lookup, numbers};
@@ -15,6 +16,7 @@ use super::recover::{Recovered, recover};
 use super::segment::{self, Location};
 use super::settings::{LogSettings, Sync};
 use super::sink::SinkFile;
+use super::state::State;
 use super::tail::{Tail, TailSettings};
 use super::writer::{Appended, Writer};
 use crate::clock::{Clock, SystemClock};
@@ -148,6 +150,20 @@ impl Log {
         admit: &mut dyn FnMut(u64, Location) -> Result<(), LogError>,
     ) -> Result<u64, LogError> {
         self.writer.append_if(kind, body, admit)
+    }
+
+    /// Appends entries and folds them into the state of the log, in one step; nobody is woken.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), or what the state does not allow; then nothing was changed.
+    pub(crate) fn append_entries(&self, state: &mut State, body: &[u8]) -> Result<u64, LogError> {
+        self.append_if(Kind::Entries, body, &mut |sequence, location| {
+            fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
+                name: segment::name(location.segment),
+                offset: location.offset,
+                source,
+            })
+        })
     }
 
     /// Wakes those whom [`append_if`](Self::append_if) left; under no lock.

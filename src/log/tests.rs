@@ -6,6 +6,7 @@ mod entries;
 mod folds;
 mod format;
 mod invent;
+mod letters;
 mod live;
 mod mishaps;
 mod model;

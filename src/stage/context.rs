@@ -217,22 +217,23 @@ impl<P> Context<'_, P> {
     ///
     /// ```
     /// use std::time::Duration;
+    /// use waystage::envelope::payload::Plain;
     /// use waystage::{Bus, BusSettings, DurableSettings, Envelope, Level, Missing, StageSettings};
     ///
     /// let directory = tempfile::tempdir()?;
     /// let durable = DurableSettings::in_directory(directory.path());
-    /// let bus: Bus<u64> = Bus::start_durable(BusSettings::default(), &durable)?;
+    /// let bus: Bus<Plain<u8>> = Bus::start_durable(BusSettings::default(), &durable)?;
     /// let settings =
     ///     StageSettings { level: Level::ExactlyOnce, saves: 1024, ..StageSettings::default() };
     /// bus.add_stage("sum", settings, |context| {
     ///     let before = context.saved("sum").map_or(0, |bytes| bytes[0]);
-    ///     let sum = before + u8::try_from(*context.payload())?;
+    ///     let sum = before + context.payload().0;
     ///     context.save("sum", &[sum])?;
     ///     Ok(())
     /// })?;
     /// bus.recover(Missing::Refuse)?;
     /// for number in [3, 4] {
-    ///     bus.publish(Envelope::new(number, bus.slip(["sum"])?))?;
+    ///     bus.publish(Envelope::new(Plain(number), bus.slip(["sum"])?))?;
     /// }
     /// assert!(bus.shutdown(Duration::from_secs(5)).drained);
     /// assert_eq!(bus.saved("sum")["sum"], [7]);

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::cargo::Cargo;
 use super::world::{NAMES, World};
-use crate::bus::{Bus, DeadLetter, Redrive};
+use crate::bus::{Bus, DeadLetter};
 use crate::clock::Clock as _;
 use crate::coord::on_worker::InTurn;
 use crate::envelope::EnvelopeId;
+use crate::log::letters::{LetterFilter, Redrive};
 use crate::sync::{Ordering, lock};
 
 impl<P: Cargo> World<P> {
@@ -45,7 +46,7 @@ impl<P: Cargo> World<P> {
             is_given.then(|| NAMES[self.random.below(self.plan.stages)].to_owned())
         };
         let plan = Redrive {
-            stage: some_name(),
+            filter: LetterFilter { stage: some_name(), ..LetterFilter::default() },
             to: some_name(),
             limit: self.random.between(1, 5),
             ..Redrive::default()

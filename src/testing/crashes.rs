@@ -12,6 +12,7 @@ use crate::bus::journal::Journal;
 use crate::bus::{Bus, BusSettings, DurableSettings, Missing, Refused};
 use crate::clock::ManualClock;
 use crate::envelope::{Envelope, EnvelopeId, Settled};
+use crate::log::letters::{LetterFilter, Redrive};
 use crate::log::simulated::{Fault, SimulatedDisk};
 use crate::log::{Log, LogError, LogSettings, Receipt, SinkFile, SinkSettings, Sync};
 use crate::stage::handler::Failure;
@@ -31,6 +32,10 @@ struct Told {
     reached: BTreeSet<u64>,
     /// What became of envelopes, as their callbacks were told.
     ends: BTreeMap<EnvelopeId, Vec<Settled>>,
+    /// Dead letters that somebody wanted at another stage, whether they came there or not.
+    elsewhere: BTreeSet<EnvelopeId>,
+    /// Dead letters that came in again.
+    redriven: u64,
 }
 
 struct Life {
@@ -48,7 +53,7 @@ fn settings(sync: Sync, seed: u64) -> DurableSettings {
 }
 
 /// Opens the log on this disk, and a bus over it: `a`, then `b`, then `c`, of which the first is
-/// durable. `None` when the disk fails meanwhile.
+/// durable, and `d` for dead letters that go on elsewhere. `None` when the disk fails meanwhile.
 fn open(
     disk: &SimulatedDisk,
     (sync, level): (Sync, Level),
@@ -71,7 +76,7 @@ fn open(
     let bus = Bus::with_journal(&pool, u16::MAX, bus_settings, journal);
     let batch = random.between(1, 4);
     let capacity = random.between(1, 4);
-    for (name, level) in [("a", level), ("b", Level::AtMostOnce), ("c", level)] {
+    for (name, level) in [("a", level), ("b", Level::AtMostOnce), ("c", level), ("d", level)] {
         let settings = StageSettings {
             level,
             batch,
@@ -132,6 +137,25 @@ fn read_number(bytes: &[u8]) -> u64 {
 }
 
 impl Life {
+    /// Takes some dead letters in again, now and then one at another stage, from where it goes on.
+    fn redrive(&self, random: &Random, told: &Arc<Mutex<Told>>) {
+        let letters = self.bus.dead_letters();
+        let one = (!letters.is_empty()).then(|| letters[random.below(letters.len())].id);
+        let mut plan = Redrive { limit: random.between(1, 5), ..Redrive::default() };
+        plan.dry_run = random.one_in(5);
+        if let (Some(id), true) = (one, random.one_in(3)) {
+            lock(told).elsewhere.insert(id);
+            plan.filter = LetterFilter { ids: vec![id], ..LetterFilter::default() };
+            plan.to = Some("d".to_owned());
+        }
+        let before = self.bus.conservation().redriven;
+        let outcome = self.bus.redrive(&plan).expect("the stage is open");
+        let redriven = self.bus.conservation().redriven - before;
+        let want = if plan.dry_run { 0 } else { outcome.redriven as u64 };
+        assert_eq!(redriven, want, "{outcome:?}");
+        lock(told).redriven += redriven;
+    }
+
     /// Publishes number `number`, under an id that does not change from life to life.
     fn publish(&self, number: u64, told: &Arc<Mutex<Told>>) -> Option<(EnvelopeId, Receipt)> {
         let slip = self.bus.slip(["a", "b", "c"]).expect("short names");
@@ -161,7 +185,7 @@ impl Life {
 }
 
 /// Some lives of one log, the last of which is not disturbed.
-fn lives(seed: u64) -> u64 {
+fn lives(seed: u64) -> (u64, u64) {
     let random = Random::new(seed);
     let sync = random.pick(&[Sync::Each, Sync::Each, Sync::Within(Duration::ZERO), Sync::Os]);
     let level = random.pick(&[Level::ExactlyOnce, Level::AtLeastOnce]);
@@ -189,14 +213,15 @@ fn lives(seed: u64) -> u64 {
     let last = open(&disk, promise, seed ^ 99 << 32, &random, &told).expect("the disk is whole");
     let taken_up = last.bus.conservation().recovered;
     finish(&last, &disk, level, &told, seed);
-    taken_up
+    let redriven = lock(&told).redriven;
+    (taken_up, redriven)
 }
 
 /// Publishes, turns, and now and then looks at receipts, until the disk fails or for a while.
 fn live(life: &Life, random: &Random, next: &mut u64, told: &Arc<Mutex<Told>>) {
     let mut receipts = Vec::new();
     for _ in 0..random.between(10, 60) {
-        match random.below(8) {
+        match random.below(10) {
             0..=3 => {
                 if let Some((id, receipt)) = life.publish(*next, told) {
                     receipts.push((id, *next, receipt));
@@ -210,7 +235,8 @@ fn live(life: &Life, random: &Random, next: &mut u64, told: &Arc<Mutex<Told>>) {
                 }
             }
             5 => drop(life.bus.core.journal.as_ref().map(|journal| journal.write_checkpoint())),
-            6 => drop(receipts.last().map(|(_, _, receipt)| receipt.wait())),
+            6 | 7 => life.redrive(random, told),
+            8 => drop(receipts.last().map(|(_, _, receipt)| receipt.wait())),
             _ => drop(life.bus.turn()),
         }
         for (id, number, receipt) in &receipts {
@@ -235,6 +261,9 @@ fn finish(life: &Life, disk: &SimulatedDisk, level: Level, told: &Arc<Mutex<Told
         for (id, &number) in &told.accepted {
             let number_at_b = if number.is_multiple_of(3) { number + 1_000 } else { number };
             let is_fatal = number_at_b.is_multiple_of(7);
+            if told.elsewhere.contains(id) {
+                continue;
+            }
             assert_eq!(dead.contains(id), is_fatal, "seed {seed}: {number}");
             let came = told.reached.contains(&number_at_b);
             assert_ne!(came, is_fatal, "seed {seed}: {number} was lost");
@@ -270,6 +299,12 @@ fn finish(life: &Life, disk: &SimulatedDisk, level: Level, told: &Arc<Mutex<Told
 fn what_was_acknowledged_survives() {
     let lives_count = std::env::var("WAYSTAGE_CRASHES").ok();
     let count = lives_count.map_or(LIVES, |count| count.parse().expect("a number"));
-    let taken_up: u64 = (0..count).map(lives).sum();
+    let mut sums = (0, 0);
+    for seed in 0..count {
+        let (taken_up, redriven) = lives(seed);
+        sums = (sums.0 + taken_up, sums.1 + redriven);
+    }
+    let (taken_up, redriven) = sums;
     assert!(taken_up > count, "hardly anything was left to take up: {taken_up} in {count} lives");
+    assert!(redriven > count / 8, "hardly any letter came in again: {redriven} in {count} lives");
 }

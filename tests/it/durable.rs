@@ -236,3 +236,36 @@ fn an_emit_into_a_durable_stage_is_kept() {
     let bus: Bus<String> = start(&directory);
     assert_eq!(bus.recover(Missing::Refuse).unwrap().dead_letters, 2);
 }
+
+/// What its dead-letter stage has handled did not complete: its id is free, there and after the
+/// next opening.
+#[test]
+fn an_id_that_a_dead_letter_stage_handled_is_free() {
+    let directory = tempfile::tempdir().unwrap();
+    for life in 0..2 {
+        let bus: Bus<String> = start(&directory);
+        let pays =
+            StageSettings { dead_letter: Some("sorry".into()), ..durable(Level::ExactlyOnce) };
+        bus.add_stage("pay", pays, |context| match context.payload().as_str() {
+            "good" => Ok(()),
+            _ => Err(Failure::new("no money")),
+        })
+        .unwrap();
+        bus.add_stage("sorry", durable(Level::ExactlyOnce), |_| Ok(())).unwrap();
+        bus.recover(Missing::Refuse).unwrap();
+        let order = |what: &str| {
+            let slip = bus.slip(["pay"]).unwrap();
+            bus.publish_tracked(Envelope::new(what.to_owned(), slip).with_key("order-17"))
+        };
+        for _ in 0..2 {
+            let (end, _) = order("bad").unwrap().wait(LIMIT).unwrap();
+            assert!(matches!(end, Settled::Dead(Cause::HandlerFailed(_))), "{life}: {end:?}");
+        }
+        if life == 1 {
+            assert_eq!(order("good").unwrap().wait(LIMIT).unwrap().0, Settled::Completed);
+            assert_eq!(order("good").unwrap_err().reason, Refused::Duplicate);
+        }
+        let report = bus.shutdown(LIMIT);
+        assert!(report.drained && report.conservation.holds(), "{report:?}");
+    }
+}

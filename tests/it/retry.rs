@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use waystage::{Bus, BusSettings, Cause, Failure, Redrive, Retry, StageSettings};
+use waystage::{Bus, BusSettings, Cause, Failure, LetterFilter, Redrive, Retry, StageSettings};
 
 use crate::support::{LONG, Log, drained, meters, room_for, run, threaded, to, virtual_time};
 
@@ -260,7 +260,7 @@ fn a16_a_redrive_has_a_loop_guard_and_new_attempts() {
     let plan = Redrive {
         to: Some("other".into()),
         redrives_max: 9,
-        cause: Some("handler_failed".into()),
+        filter: LetterFilter { cause: Some("handler_failed".into()), ..LetterFilter::default() },
         ..Redrive::default()
     };
     assert_eq!(bus.redrive(&plan).unwrap().redriven, 1);

@@ -1,24 +1,26 @@
 //! From the log back into the stages: what is open when a bus starts is handled before new work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{ByStage, Journal};
 use crate::bus::registry::Registry;
 use crate::clock::Clock;
-use crate::envelope::codec::{DecodeError, EnvelopeView};
+use crate::envelope::codec::DecodeError;
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Envelope, EnvelopeId};
-use crate::log::entry::{DurableLevel, Entry, EntryNumber, entries};
-use crate::log::state::{Held, Open, Place};
-use crate::log::{LogError, segment};
+use crate::log::LogError;
+use crate::log::entry::DurableLevel;
+use crate::log::letters::Form;
+use crate::log::state::{Held, Open};
 use crate::sync::{Mutex, lock};
 
 /// What becomes of envelopes whose stage is not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Missing {
-    /// Nothing is taken up, and the stages are named.
+    /// Nothing is taken up, and the stages are named: those where envelopes stand, and those that
+    /// their slips still lead to.
     #[default]
     Refuse,
     /// They stay in the log, for another time.
@@ -70,6 +72,29 @@ impl<P: Send + 'static> Journal<P> {
         stages
     }
 
+    /// The stages that what was open when the log was opened still has before it. What cannot be
+    /// read has none: it is told when it is taken up.
+    pub(crate) fn stages_ahead(&self) -> BTreeSet<String> {
+        let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
+        let held: Vec<Held> = self.with_state(|state| {
+            let open = state.open_in_order();
+            // Only where it leads is asked for, not its body.
+            let form = |held: &Held| Held { body: held.form, ..held.clone() };
+            open.iter().filter(is_old).map(|(_, open)| form(&open.held)).collect()
+        });
+        let mut stages = BTreeSet::new();
+        for held in held {
+            let Ok(form) = Form::of(&self.log, &held) else { continue };
+            let Ok(view) = form.view() else { continue };
+            for name in view.remaining().iter() {
+                if !stages.contains(name) {
+                    stages.insert(name.to_owned());
+                }
+            }
+        }
+        stages
+    }
+
     /// How many are open, by stage.
     pub(crate) fn count_open(&self) -> BTreeMap<Arc<str>, u64> {
         self.with_state(|state| {
@@ -96,25 +121,30 @@ impl<P: Send + 'static> Journal<P> {
         else {
             return Ok(None);
         };
-        let form = self.wire_form(held.form).map_err(Unread::from)?;
+        self.envelope_of(registry, bus, clock, &held).map(Some)
+    }
+
+    /// An envelope, or a dead letter, as the log has it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn envelope_of(
+        &self,
+        registry: &Mutex<Registry>,
+        bus: u16,
+        clock: &dyn Clock,
+        held: &Held,
+    ) -> Result<Envelope<P>, Unread> {
+        let form = Form::of(&self.log, held)?;
         let unreadable = |error: DecodeError| Unread::Payload(error.to_string());
-        let view = EnvelopeView::parse(&form).map_err(unreadable)?;
-        let other = if held.body == held.form {
-            None
-        } else {
-            Some(self.wire_form(held.body).map_err(Unread::from)?)
-        };
-        let body = match &other {
-            None => view,
-            Some(form) => EnvelopeView::parse(form).map_err(unreadable)?,
-        };
+        let (view, body) = (form.view().map_err(unreadable)?, form.body().map_err(unreadable)?);
         let payload = body.payload().unwrap_or_default();
-        let durable = self.durable(&held);
+        let durable = self.durable(held);
         let envelope = self.wire.envelope(registry, bus, clock, &view, payload, durable);
         let mut envelope = envelope.map_err(Unread::Payload)?;
         envelope.set_attempts(held.attempts);
         envelope.extras_mut().redrives = held.redrives;
-        Ok(Some(envelope))
+        Ok(envelope)
     }
 
     fn durable(&self, held: &Held) -> Durable {
@@ -124,28 +154,5 @@ impl<P: Send + 'static> Journal<P> {
             is_changed: false,
             sequence: self.log.appended(),
         }
-    }
-
-    /// The wire form in the entry that stands there.
-    fn wire_form(&self, place: Place) -> Result<Vec<u8>, LogError> {
-        let EntryNumber { index, .. } = place.number;
-        let found = self.log.read(place.location, |record| {
-            let body = record.body();
-            let entry = entries(&body).nth(index as usize)?.ok()?;
-            let (Entry::Accept { envelope, .. }
-            | Entry::Hop { envelope }
-            | Entry::Redriven { envelope, .. }
-            | Entry::Copy { envelope, .. }) = entry
-            else {
-                return None;
-            };
-            let mut form = Vec::new();
-            crate::envelope::codec::encode(&envelope, &mut form).ok()?;
-            Some(form)
-        })?;
-        found.ok_or_else(|| {
-            let name = segment::name(place.location.segment);
-            LogError::storage("find an envelope in", &name)(std::io::ErrorKind::NotFound.into())
-        })
     }
 }

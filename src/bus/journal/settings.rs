@@ -24,8 +24,9 @@ pub struct DurableSettings {
     /// Ids of completed envelopes that are remembered, the latest ones, so that an exactly-once
     /// envelope is not accepted again. Default 100,000; 16 bytes each.
     pub remembered_ids: u32,
-    /// Dead letters the log keeps. At the bound durable stages take no new work until they were
-    /// purged ([`purge_log`](crate::Handle::purge_log)); none is ever dropped. Default 100,000.
+    /// Dead letters the log keeps. At the bound durable stages take no new work until some were
+    /// re-driven or purged ([`purge_dead_letters`](crate::Handle::purge_dead_letters)); none is
+    /// ever dropped. Default 100,000.
     pub dead_letters: usize,
     /// Segments begun between two checkpoints. Default 4.
     pub checkpoint_segments: u64,

@@ -5,14 +5,11 @@ use crate::clock::Clock;
 use crate::envelope::codec::{EnvelopeView, Parts};
 use crate::envelope::envelope::Durable;
 use crate::envelope::{Cause, Envelope, Headers, Payload, PayloadError, Route, Slip};
-use crate::log::entry::{CauseCode, DurableLevel, Entry};
+use crate::log::entry::{CAUSE_HEADER, CauseCode, DurableLevel, Entry, EntryNumber};
 use crate::stage::handler::guarded;
 use crate::sync::{Mutex, lock};
 
 use super::NotTaken;
-
-/// The header that carries why an envelope goes to a dead-letter stage.
-const CAUSE: &str = "waystage-cause";
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -73,6 +70,21 @@ impl<P> Wire<P> {
         let body = if is_changed { Some(self.body(envelope)?) } else { None };
         self.with_parts(registry, clock, envelope, (version, body.as_deref()), |parts| {
             Entry::Hop { envelope: *parts }.encode(out).map_err(NotTaken::from)
+        })
+    }
+
+    /// A dead letter that comes in again, with the body that the log has.
+    pub(super) fn redriven(
+        &self,
+        registry: &Mutex<Registry>,
+        clock: &dyn Clock,
+        letter: EntryNumber,
+        envelope: &Envelope<P>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotTaken> {
+        let version = envelope.durable().map_or(0, |durable| durable.body_version);
+        self.with_parts(registry, clock, envelope, (version, None), |parts| {
+            Entry::Redriven { letter, envelope: *parts }.encode(out).map_err(NotTaken::from)
         })
     }
 
@@ -180,15 +192,15 @@ fn with_cause<P>(envelope: &Envelope<P>) -> Option<Headers> {
     let mut headers = envelope.headers().cloned().unwrap_or_default();
     let mut value = vec![code.number()];
     value.extend_from_slice(reason.as_bytes());
-    headers.insert(CAUSE, &*value).ok()?;
+    headers.insert(CAUSE_HEADER, &*value).ok()?;
     Some(headers)
 }
 
 /// Takes the cause out of the headers.
 fn cause(headers: &mut Headers) -> Option<Cause> {
-    let value = headers.get(CAUSE)?.as_bytes();
+    let value = headers.get(CAUSE_HEADER)?.as_bytes();
     let (&code, reason) = value.split_first()?;
     let cause = CauseCode::from_number(code)?.cause(std::str::from_utf8(reason).ok()?);
-    headers.remove(CAUSE);
+    headers.remove(CAUSE_HEADER);
     Some(cause)
 }

@@ -185,12 +185,13 @@ fn open(reader: &mut Reader<'_>) -> Result<(EnvelopeId, Open), EntryError> {
 
 fn letter(reader: &mut Reader<'_>) -> Result<(EntryNumber, Letter), EntryError> {
     let (id, number) = name(reader)?;
+    let at_ms = reader.u64("when it died")?;
     let (held, length) = held(reader)?;
     let cause = entry::cause(reader)?;
     reader.zeros(7, "reserved bytes")?;
     let held = Held { stage: stage(reader, length)?, ..held };
     let reason = reader.text(reader.rest().len(), "a reason")?.into();
-    Ok((number, Letter { id, cause, reason, held }))
+    Ok((number, Letter { id, at_ms, cause, reason, held }))
 }
 
 fn name(reader: &mut Reader<'_>) -> Result<(EnvelopeId, EntryNumber), EntryError> {

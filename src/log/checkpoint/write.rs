@@ -169,6 +169,7 @@ fn put_letter(
     letter: &Letter,
 ) -> Result<(), EntryEncodeError> {
     put_name(out, letter.id, number);
+    out.extend_from_slice(&letter.at_ms.to_le_bytes());
     put_held(out, &letter.held)?;
     out.extend_from_slice(&u64::from(letter.cause.number()).to_le_bytes());
     out.extend_from_slice(letter.held.stage.as_bytes());

@@ -65,7 +65,11 @@ impl<'a> Frame<'a> {
         /// Where the wire form of an envelope has it.
         const IN_ENVELOPE: usize = 8;
         let before = match EntryKind::from_number(self.kind)? {
-            EntryKind::Attempt | EntryKind::Completed | EntryKind::Expired | EntryKind::Dead => 0,
+            EntryKind::Attempt
+            | EntryKind::Completed
+            | EntryKind::Handled
+            | EntryKind::Expired
+            | EntryKind::Dead => 0,
             EntryKind::Purged | EntryKind::Duplicate => 16,
             EntryKind::Accept => 8 + IN_ENVELOPE,
             EntryKind::Hop => IN_ENVELOPE,
@@ -111,6 +115,7 @@ impl<'a> Frame<'a> {
             EntryKind::Sink => sink(reader)?,
             EntryKind::Copy => copy(reader)?,
             EntryKind::Window => Entry::Window { count: reader.u32("the length of the window")? },
+            EntryKind::Handled => Entry::Handled { id: id(reader)? },
         };
         finish(reader)?;
         Ok(entry)
@@ -184,12 +189,13 @@ fn attempt<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, EntryError> {
 
 fn dead<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, EntryError> {
     let id = id(reader)?;
+    let at_ms = reader.u64("when it died")?;
     let attempts = reader.u16("attempts")?;
     let cause = cause(reader)?;
     reader.zeros(1, "a reserved byte")?;
     let length = reader.rest().len();
     in_range(reader.offset(), "the bytes of a reason", length, 0, REASON_BYTES_MAX)?;
-    Ok(Entry::Dead { id, attempts, cause, reason: reader.text(length, "a reason")? })
+    Ok(Entry::Dead { id, at_ms, attempts, cause, reason: reader.text(length, "a reason")? })
 }
 
 fn named<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, &'a [u8]), EntryError> {

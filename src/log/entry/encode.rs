@@ -28,13 +28,16 @@ impl Entry<'_> {
                 out.extend_from_slice(&due_ms.to_le_bytes());
                 out.extend_from_slice(&u64::from(attempts).to_le_bytes());
             }
-            Self::Completed { id } | Self::Expired { id } => out.extend_from_slice(&id.to_bytes()),
-            Self::Dead { id, attempts, cause, reason } => {
+            Self::Completed { id } | Self::Expired { id } | Self::Handled { id } => {
+                out.extend_from_slice(&id.to_bytes());
+            }
+            Self::Dead { id, at_ms, attempts, cause, reason } => {
                 let length = reason.len();
                 if length > REASON_BYTES_MAX {
                     return Err(EntryEncodeError::Reason { length });
                 }
                 out.extend_from_slice(&id.to_bytes());
+                out.extend_from_slice(&at_ms.to_le_bytes());
                 out.extend_from_slice(&attempts.to_le_bytes());
                 out.extend_from_slice(&[cause.number(), 0]);
                 out.extend_from_slice(reason.as_bytes());

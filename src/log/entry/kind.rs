@@ -22,11 +22,12 @@ pub enum EntryKind {
     Sink,
     Copy,
     Window,
+    Handled,
 }
 
 impl EntryKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Accept,
         Self::Hop,
         Self::Attempt,
@@ -41,6 +42,7 @@ impl EntryKind {
         Self::Sink,
         Self::Copy,
         Self::Window,
+        Self::Handled,
     ];
 
     /// The number on the medium.
@@ -70,6 +72,7 @@ impl EntryKind {
             Self::Sink => "sink",
             Self::Copy => "copy",
             Self::Window => "window",
+            Self::Handled => "handled",
         }
     }
 }
@@ -92,6 +95,7 @@ impl Entry<'_> {
             Self::Sink { .. } => EntryKind::Sink,
             Self::Copy { .. } => EntryKind::Copy,
             Self::Window { .. } => EntryKind::Window,
+            Self::Handled { .. } => EntryKind::Handled,
         }
     }
 }

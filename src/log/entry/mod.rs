@@ -15,8 +15,8 @@
 //! | 1 | accept | level (1), 7 zeros, wire form |
 //! | 2 | hop | wire form |
 //! | 3 | attempt | id (16), due in unix ms (8; 0: at once), attempts (2), 6 zeros |
-//! | 4, 5 | completed, expired | id (16) |
-//! | 6 | dead | id (16), attempts (2), cause (1), zero (1), reason |
+//! | 4, 5, 15 | completed, expired, handled | id (16) |
+//! | 6 | dead | id (16), when in unix ms (8), attempts (2), cause (1), zero (1), reason |
 //! | 7 | redriven | letter (16), wire form |
 //! | 8, 9 | purged, duplicate | letter (16), id (16) |
 //! | 10, 11 | state, source | length of the name (1), name, zeros to a multiple of 8, value |
@@ -48,6 +48,8 @@ pub(super) use encode::put_frame;
 use crate::envelope::EnvelopeId;
 use crate::envelope::codec::Parts;
 
+/// The header that carries why an envelope goes to a dead-letter stage.
+pub const CAUSE_HEADER: &str = "waystage-cause";
 /// The most bytes of a dead letter's reason.
 pub const REASON_BYTES_MAX: usize = 1024;
 /// The most bytes of a sink's path.
@@ -172,6 +174,8 @@ pub enum Entry<'a> {
     Dead {
         /// The envelope.
         id: EnvelopeId,
+        /// When, in unix milliseconds: a copy of it elsewhere keeps that.
+        at_ms: u64,
         /// Attempts made at its stage.
         attempts: u16,
         /// Why.
@@ -183,7 +187,7 @@ pub enum Entry<'a> {
     Redriven {
         /// The letter.
         letter: EntryNumber,
-        /// What it is now, without payload.
+        /// What it is now; a payload only if that was edited.
         envelope: Parts<'a>,
     },
     /// A dead letter was removed by hand.
@@ -233,6 +237,12 @@ pub enum Entry<'a> {
         /// So many.
         count: u32,
     },
+    /// It was given up on, and a dead-letter stage has handled it: it has ended, and its id is
+    /// free, whatever was promised of it.
+    Handled {
+        /// The envelope.
+        id: EnvelopeId,
+    },
 }
 
 impl Entry<'_> {
@@ -248,7 +258,8 @@ impl Entry<'_> {
             | Self::Expired { id }
             | Self::Dead { id, .. }
             | Self::Purged { id, .. }
-            | Self::Duplicate { id, .. } => *id,
+            | Self::Duplicate { id, .. }
+            | Self::Handled { id } => *id,
             Self::State { .. } | Self::Source { .. } | Self::Sink { .. } | Self::Window { .. } => {
                 EnvelopeId::NIL
             }

@@ -25,6 +25,14 @@ pub(super) fn rises(held: u16, found: u16, or_stays: bool) -> Result<(), Breach>
     if is_allowed { Ok(()) } else { Err(Breach::Attempts { held, found }) }
 }
 
+/// Whether it has a new body, whose version is higher; without one it has that of before.
+pub(super) fn goes_on(held: &Held, envelope: &Parts<'_>) -> Result<bool, Breach> {
+    let (before, found) = (held.body_version, envelope.body_version);
+    let is_new = envelope.payload.is_some();
+    let is_allowed = if is_new { found > before } else { found == before };
+    if is_allowed { Ok(is_new) } else { Err(Breach::Body { held: before, found, is_new }) }
+}
+
 /// A copy says what its original says.
 pub(super) fn is_the_same(held: &Held, envelope: &Parts<'_>) -> Result<(), Breach> {
     if envelope.current != Some(&*held.stage) {

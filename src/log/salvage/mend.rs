@@ -22,7 +22,7 @@ impl Replay {
             Entry::Hop { envelope } => self.mend_hop(place, &envelope),
             Entry::Attempt { attempts, due_ms, .. } => match self.state.open.get_mut(&id) {
                 Some(open) => (open.held.attempts, open.due_ms) = (attempts, due_ms),
-                None => self.lose(id),
+                None => self.lose(id, place.number),
             },
             Entry::Completed { .. } => {
                 self.forget_letters_of(id);
@@ -36,14 +36,19 @@ impl Replay {
                 self.forget_letters_of(id);
                 self.state.counts.expired += 1;
             }
-            Entry::Dead { attempts, cause, reason, .. } => match self.state.open.remove(&id) {
+            Entry::Handled { .. } => {
+                self.forget_letters_of(id);
+                self.state.counts.completed += 1;
+            }
+            Entry::Dead { at_ms, attempts, cause, reason, .. } => match self.state.open.remove(&id)
+            {
                 Some(open) => {
                     let held = Held { attempts, ..open.held };
-                    let letter = Letter { id, cause, reason: reason.into(), held };
+                    let letter = Letter { id, at_ms, cause, reason: reason.into(), held };
                     self.state.letters.insert(place.number, letter);
                     self.uncertain_letters.insert(place.number);
                 }
-                None => self.lose(id),
+                None => self.lose(id, place.number),
             },
             Entry::Redriven { envelope, .. } => self.mend_redriven(place, &envelope),
             Entry::Purged { letter, .. } => {
@@ -65,7 +70,7 @@ impl Replay {
 
     fn mend_hop(&mut self, place: Place, envelope: &Parts<'_>) {
         let id = envelope.id;
-        let Some(stage) = envelope.current else { return self.lose(id) };
+        let Some(stage) = envelope.current else { return self.lose(id, place.number) };
         let before = self.state.open.remove(&id).or_else(|| {
             let number = self.letter_of(id)?;
             let letter = self.state.letters.remove(&number)?;
@@ -75,7 +80,7 @@ impl Replay {
         let body = match (&before, envelope.payload) {
             (_, Some(_)) => place,
             (Some(open), None) if open.held.body_version == envelope.body_version => open.held.body,
-            _ => return self.lose(id),
+            _ => return self.lose(id, place.number),
         };
         if before.is_none() {
             // It came in within the hole, by what promise is not known.
@@ -106,13 +111,24 @@ impl Replay {
                 .letter_of(id)
                 .and_then(|number| self.state.letters.remove(&number).map(|letter| letter.held)),
         };
-        let (Some(held), Some(stage)) = (held, envelope.current) else { return self.lose(id) };
-        if held.body_version != envelope.body_version {
-            return self.lose(id);
-        }
-        let redrives = held.redrives.saturating_add(1);
-        let (stage, hops) = (stage.into(), envelope.hops);
-        let held = Held { stage, hops, attempts: 0, redrives, form: place, ..held };
+        let (Some(held), Some(stage)) = (held, envelope.current) else {
+            return self.lose(id, place.number);
+        };
+        let body = match envelope.payload {
+            Some(_) => place,
+            None if held.body_version == envelope.body_version => held.body,
+            None => return self.lose(id, place.number),
+        };
+        let held = Held {
+            stage: stage.into(),
+            hops: envelope.hops,
+            attempts: 0,
+            redrives: held.redrives.saturating_add(1),
+            body_version: envelope.body_version,
+            body,
+            form: place,
+            ..held
+        };
         self.state.open.insert(id, Open { number: place.number, due_ms: 0, held });
         self.state.counts.redriven += 1;
     }
@@ -120,7 +136,7 @@ impl Replay {
     fn mend_copy(&mut self, place: Place, of: Original, envelope: &Parts<'_>) {
         let id = envelope.id;
         let (Some(stage), Some(_)) = (envelope.current, envelope.payload) else {
-            return self.lose(id);
+            return self.lose(id, place.number);
         };
         let held = |before: Option<&Held>| Held {
             level: before.map_or(DurableLevel::AtLeastOnce, |held| held.level),
@@ -147,14 +163,14 @@ impl Replay {
                 let before =
                     letter.map(|letter| &letter.held).or_else(|| open.map(|open| &open.held));
                 let held = held(before);
-                let (cause, reason) = match letter {
-                    Some(letter) => (letter.cause, letter.reason.clone()),
-                    None => (CauseCode::Uncertain, "why it died is not known".into()),
+                let (at_ms, cause, reason) = match letter {
+                    Some(letter) => (letter.at_ms, letter.cause, letter.reason.clone()),
+                    None => (0, CauseCode::Uncertain, "why it died is not known".into()),
                 };
                 if open.is_some() {
                     self.state.open.remove(&id);
                 }
-                self.state.letters.insert(number, Letter { id, cause, reason, held });
+                self.state.letters.insert(number, Letter { id, at_ms, cause, reason, held });
             }
         }
     }
@@ -166,7 +182,10 @@ impl Replay {
             // It died in the hole.
             self.state.open.remove(&id);
         }
-        self.lost.remove(&id);
+        // Not what was lost since that letter died.
+        if self.lost.get(&id).is_some_and(|lost| *lost <= letter) {
+            self.lost.remove(&id);
+        }
     }
 
     /// The newest letter of this envelope that may have been dealt with in a hole.
@@ -190,8 +209,8 @@ impl Replay {
         self.uncertain.insert(id);
     }
 
-    fn lose(&mut self, id: EnvelopeId) {
+    fn lose(&mut self, id: EnvelopeId, at: EntryNumber) {
         self.state.open.remove(&id);
-        self.lost.insert(id);
+        self.lost.insert(id, at);
     }
 }

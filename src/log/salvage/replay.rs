@@ -1,6 +1,6 @@
 //! Folds entries as far as they fit, and keeps account of what is not certain.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::source::Source;
 use super::{Hole, Salvaged};
@@ -19,8 +19,8 @@ pub(super) struct Replay {
     pub(super) uncertain: HashSet<EnvelopeId>,
     /// Dead letters that may have been dealt with in a hole.
     pub(super) uncertain_letters: BTreeSet<EntryNumber>,
-    /// Envelopes of which too little can be read.
-    pub(super) lost: BTreeSet<EnvelopeId>,
+    /// Envelopes of which too little can be read, and by which entry that showed.
+    pub(super) lost: BTreeMap<EnvelopeId, EntryNumber>,
     pub(super) report: Salvaged,
     /// The envelopes of records that could not be followed.
     named: HashSet<EnvelopeId>,
@@ -32,7 +32,7 @@ impl Replay {
             state: State::default(),
             uncertain: HashSet::new(),
             uncertain_letters: BTreeSet::new(),
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
             report: source.report(),
             named: HashSet::new(),
         }
@@ -90,7 +90,7 @@ impl Replay {
                 self.uncertain.remove(&id);
                 self.lost.remove(&id);
             }
-            Entry::Completed { .. } | Entry::Expired { .. } => {
+            Entry::Completed { .. } | Entry::Expired { .. } | Entry::Handled { .. } => {
                 self.lost.remove(&id);
             }
             Entry::Hop { .. } | Entry::Copy { of: Original::Open(_), .. } if self.is_known(id) => {

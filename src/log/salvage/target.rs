@@ -19,6 +19,7 @@ use crate::log::segment::{HEADER_BYTES, Location, SEGMENT_BYTES_MAX, SEGMENT_BYT
 use crate::log::state::{Held, Place};
 use crate::log::tail::{Beginning, Tail, TailSettings};
 
+const NS_PER_MS: u64 = 1_000_000;
 /// Why an uncertain envelope is dead, in words.
 const REASON: &str = "it may have ended in records that are lost";
 
@@ -51,7 +52,7 @@ pub(super) fn write(
             target.entries(&copy)?;
         }
     }
-    target.bury()?;
+    target.bury(source.time() / NS_PER_MS)?;
     target.doubt_letters();
     target.checkpoint(source.checkpoint_number() + 1)?;
     let Target { mut tail, replay } = target;
@@ -61,7 +62,7 @@ pub(super) fn write(
     Ok(Salvaged {
         open: replay.state.open_len(),
         letters: replay.state.letters().len(),
-        lost: replay.lost.iter().copied().collect(),
+        lost: replay.lost.keys().copied().collect(),
         first: sequence + 1,
         ..replay.report
     })
@@ -87,12 +88,13 @@ impl Target {
     }
 
     /// Open envelopes that may have ended in a hole become dead letters.
-    fn bury(&mut self) -> Result<(), LogError> {
+    fn bury(&mut self, at_ms: u64) -> Result<(), LogError> {
         let open = self.replay.state.open_in_order().into_iter();
         let uncertain = open.filter(|(id, _)| self.replay.uncertain.contains(id));
         let uncertain: Vec<_> = uncertain.map(|(id, open)| (id, open.held.attempts)).collect();
         for &(id, attempts) in &uncertain {
-            let entry = Entry::Dead { id, attempts, cause: CauseCode::Uncertain, reason: REASON };
+            let cause = CauseCode::Uncertain;
+            let entry = Entry::Dead { id, at_ms, attempts, cause, reason: REASON };
             self.entries(&encoded(&entry)?)?;
         }
         self.replay.report.uncertain = uncertain.into_iter().map(|(id, _)| id).collect();
@@ -160,7 +162,7 @@ fn living(source: &mut Source, replay: &mut Replay) -> Result<(Living, usize), L
             Original::Open(_) | Original::Dead(_) => {}
         }
         if !is_there {
-            replay.lost.insert(*id);
+            replay.lost.insert(*id, EntryNumber::default());
         }
         is_there
     });

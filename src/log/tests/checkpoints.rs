@@ -128,7 +128,7 @@ fn rewrite(live: &mut Live) -> Result<(), LogError> {
 
 /// A log whose first segments went, and the end of its only checkpoint.
 fn shortened() -> (Live, End) {
-    let mut live = Live::new(4);
+    let mut live = Live::new(1);
     live.some_entries(80).unwrap();
     let before = live.tail.segment();
     live.copy_below(before).unwrap();

@@ -37,7 +37,8 @@ fn samples() -> Vec<(Entry<'static>, String)> {
     let sink = Sink { device: 1, inode: 2, length: 3, added: 4, checksum: 0xAB };
     let level = DurableLevel::ExactlyOnce;
     let (of, letter, id) = (Original::Open(NUMBER), NUMBER, ID);
-    let dead = Entry::Dead { id, attempts: 4, cause: CauseCode::HandlerPanicked, reason: "why" };
+    let (at_ms, cause) = (0x0506, CauseCode::HandlerPanicked);
+    let dead = Entry::Dead { id, at_ms, attempts: 4, cause, reason: "why" };
     vec![
         (
             Entry::Accept { level, envelope: envelope() },
@@ -55,7 +56,7 @@ fn samples() -> Vec<(Entry<'static>, String)> {
         ),
         (Entry::Completed { id }, format!("10 00 00 00 04 00 00 00 {ID_BYTES}")),
         (Entry::Expired { id }, format!("10 00 00 00 05 00 00 00 {ID_BYTES}")),
-        (dead, format!("17 00 00 00 06 00 00 00 {ID_BYTES} 04 00 02 00 77 68 79 00")),
+        (dead, format!("1f 00 00 00 06 00 00 00 {ID_BYTES} 06 05 00*6 04 00 02 00 77 68 79 00")),
         (
             Entry::Redriven { letter, envelope: reference() },
             format!("50 00 00 00 07 00 00 00 {NUMBER_BYTES} 00 00 00 00 {REFERENCE_BYTES}"),
@@ -88,7 +89,12 @@ fn samples() -> Vec<(Entry<'static>, String)> {
             Entry::Copy { of: Original::Dead(NUMBER), envelope: envelope() },
             format!("52 00 00 00 0d 00 00 00 {NUMBER_BYTES} 01 00 00 00 {ENVELOPE_BYTES} 00*6"),
         ),
+        (
+            Entry::Redriven { letter, envelope: envelope() },
+            format!("52 00 00 00 07 00 00 00 {NUMBER_BYTES} 00 00 00 00 {ENVELOPE_BYTES} 00*6"),
+        ),
         (Entry::Window { count: 9 }, "04 00 00 00 0e 00 00 00 09 00 00 00 00 00 00 00".to_owned()),
+        (Entry::Handled { id }, format!("10 00 00 00 0f 00 00 00 {ID_BYTES}")),
     ]
 }
 
@@ -151,7 +157,7 @@ fn what_is_cut_or_changed_is_an_error_or_another_entry() {
     }
     let mut random = Random(3);
     for _ in 0..20_000 {
-        let mut body = bytes(&samples()[random.below(15)].1);
+        let mut body = bytes(&samples()[random.below(samples().len())].1);
         for _ in 0..random.below(6) {
             let place = random.below(body.len());
             body[place] = random.next().to_le_bytes()[0];
@@ -175,9 +181,10 @@ fn errors_name_the_byte() {
     assert_eq!(error, EntryError::Unknown { offset: 20, what: "the kind of entry", found: 99 });
     assert_eq!(body(&completed, 6, 1).offset(), 22, "a reserved byte");
     assert_eq!(body(&completed, 0, 15).offset(), 39, "the length leaves a byte in the padding");
-    let dead = Entry::Dead { id: ID, attempts: 1, cause: CauseCode::NoRoute, reason: "\u{e9}" };
-    assert_eq!(body(&dead, 26, 10).offset(), 42, "a cause");
-    assert_eq!(body(&dead, 29, b'x').offset(), 44, "no text");
+    let (id, cause) = (ID, CauseCode::NoRoute);
+    let dead = Entry::Dead { id, at_ms: 1, attempts: 1, cause, reason: "\u{e9}" };
+    assert_eq!(body(&dead, 34, 10).offset(), 50, "a cause");
+    assert_eq!(body(&dead, 37, b'x').offset(), 52, "no text");
     let error = body(&Entry::Hop { envelope: reference() }, 8 + 4, 9);
     assert!(matches!(error, EntryError::Envelope { offset: 24, .. }), "{error}");
     assert_eq!(error.offset(), 28, "the version of the wire form");
@@ -197,7 +204,7 @@ fn what_is_too_long_is_refused_and_leaves_nothing() {
         (Entry::Sink { name: &path, sink }, EntryEncodeError::Path { length: 4097 }),
         (Entry::Sink { name: b"", sink }, EntryEncodeError::Path { length: 0 }),
         (
-            Entry::Dead { id, attempts, cause, reason: &reason },
+            Entry::Dead { id, at_ms: 0, attempts, cause, reason: &reason },
             EntryEncodeError::Reason { length: 1025 },
         ),
     ];

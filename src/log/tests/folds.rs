@@ -80,7 +80,7 @@ fn accept(id: EnvelopeId) -> Entry<'static> {
 }
 
 fn dead(id: EnvelopeId) -> Entry<'static> {
-    Entry::Dead { id, attempts: 1, cause: CauseCode::NoRoute, reason: "" }
+    Entry::Dead { id, at_ms: 7, attempts: 1, cause: CauseCode::NoRoute, reason: "" }
 }
 
 fn at(sequence: u64) -> Place {
@@ -194,6 +194,7 @@ fn every_entry_needs_its_id_where_the_table_says() {
             Entry::Attempt { id, attempts: 1, due_ms: 0 },
             Entry::Completed { id },
             Entry::Expired { id },
+            Entry::Handled { id },
             dead(id),
             Entry::Copy { of, envelope: envelope(id) },
         ] {
@@ -266,7 +267,8 @@ fn every_wire_form_has_to_go_on_from_the_one_before() {
     refused(&redriven(Parts { attempts: 1, ..back }), attempts(0, 1));
     refused(&redriven(Parts { hops: 1, ..back }), Breach::Hops { held: 2, found: 1 });
     refused(&redriven(Parts { body_version: 2, ..back }), body(2, false));
-    refused(&redriven(Parts { body_version: 4, payload: new, ..back }), body(4, true));
+    refused(&redriven(Parts { body_version: 4, ..back }), body(4, false));
+    refused(&redriven(Parts { body_version: 3, payload: new, ..back }), body(3, true));
 
     let (held, found) = (at(9).number, at(7).number);
     let entry = Entry::Copy { of: Original::Open(found), envelope: same };
@@ -277,7 +279,16 @@ fn every_wire_form_has_to_go_on_from_the_one_before() {
     refused(&copy(Parts { body_version: 4, ..same }), body(4, false));
     refused(&copy(Parts { payload: None, ..same }), Breach::NoBody);
 
-    for good in [accept(envelope(UNKNOWN)), hop(next), redriven(back), copy(same)] {
+    let edited = Parts { body_version: 4, payload: new, ..back };
+    let goods = [
+        accept(envelope(UNKNOWN)),
+        hop(next),
+        redriven(back),
+        redriven(edited),
+        copy(same),
+        Entry::Handled { id: OPEN },
+    ];
+    for good in goods {
         fold(&mut scene(), at(50), &good).unwrap();
     }
 }

@@ -82,7 +82,8 @@ impl Account {
             EntryKind::Completed => Entry::Completed { id },
             EntryKind::Expired => Entry::Expired { id },
             EntryKind::Dead => {
-                Entry::Dead { id, attempts, cause: CauseCode::ALL[lot % 7], reason: name }
+                let cause = CauseCode::ALL[lot % 7];
+                Entry::Dead { id, at_ms: number, attempts, cause, reason: name }
             }
             EntryKind::Redriven => Entry::Redriven { letter: by, envelope },
             EntryKind::Purged => Entry::Purged { letter: by, id },
@@ -96,6 +97,7 @@ impl Account {
             }
             EntryKind::Copy if is_of_letter => Entry::Copy { of: Original::Dead(by), envelope },
             EntryKind::Copy => Entry::Copy { of: Original::Open(by), envelope },
+            EntryKind::Handled => Entry::Handled { id },
             EntryKind::Window => Entry::Window { count: u32::from(number.to_le_bytes()[1] % 12) },
         }
     }
@@ -109,7 +111,8 @@ fn wire_form<'a>(
     look: Option<&'a Look>,
 ) -> Parts<'a> {
     let (is_hop, is_copy) = (kind == EntryKind::Hop, kind == EntryKind::Copy);
-    let has_new_body = is_hop && random.below(3) == 0;
+    let may_have_new_body = is_hop || kind == EntryKind::Redriven;
+    let has_new_body = may_have_new_body && random.below(3) == 0;
     let has_body = is_copy || kind == EntryKind::Accept || has_new_body;
     let mut wrong = |bound| random.below(bound) == 0;
     let attempts = look.filter(|_| is_copy).map_or(0, |look| look.attempts);

@@ -20,8 +20,8 @@ pub(super) struct Look {
     /// Record and index of body and wire form, and where their records begin.
     body: (EntryNumber, Location),
     form: (EntryNumber, Location),
-    /// Of a dead letter: why.
-    cause: Option<(u8, String)>,
+    /// Of a dead letter: when and why.
+    cause: Option<(u64, u8, String)>,
 }
 
 /// How an envelope lives on.
@@ -138,11 +138,15 @@ impl Account {
                 let (born, _) = self.running(id)?;
                 self.lives.remove(&born);
             }
-            Entry::Dead { attempts, cause, reason, .. } => {
+            Entry::Handled { .. } => {
+                let (born, _) = self.running(id)?;
+                self.lives.remove(&born);
+            }
+            Entry::Dead { at_ms, attempts, cause, reason, .. } => {
                 let (born, mut look) = self.running(id)?;
                 (attempts >= look.attempts).then_some(())?;
                 (look.attempts, look.due) = (attempts, 0);
-                look.cause = Some((cause.number(), reason.to_owned()));
+                look.cause = Some((at_ms, cause.number(), reason.to_owned()));
                 self.lives.insert(born, (id, Life::Dead(number, look)));
             }
             _ => self.tell_of_letters(number, at, entry)?,
@@ -162,8 +166,15 @@ impl Account {
             Entry::Redriven { letter, envelope } => {
                 let (born, mut look) = self.dead(letter, id)?;
                 (self.is_free(id) && envelope.attempts == 0).then_some(())?;
-                let is_known = envelope.payload.is_none() && envelope.body_version == look.version;
-                (is_known && envelope.hops >= look.hops).then_some(())?;
+                match envelope.payload {
+                    Some(_) => {
+                        (envelope.body_version > look.version).then_some(())?;
+                        look.body = here;
+                    }
+                    None => (envelope.body_version == look.version).then_some(())?,
+                }
+                (envelope.hops >= look.hops).then_some(())?;
+                look.version = envelope.body_version;
                 look.stage = envelope.current?.to_owned();
                 (look.hops, look.attempts, look.form) = (envelope.hops, 0, here);
                 look.redrives += 1;
@@ -223,7 +234,7 @@ impl Account {
         let told = |kind| self.tally.get(&kind).copied().unwrap_or(0);
         let counts = state.counts();
         assert_eq!(counts.accepted, told(EntryKind::Accept));
-        assert_eq!(counts.completed, told(EntryKind::Completed));
+        assert_eq!(counts.completed, told(EntryKind::Completed) + told(EntryKind::Handled));
         assert_eq!(counts.expired, told(EntryKind::Expired));
         assert_eq!(counts.dead, told(EntryKind::Dead));
         assert_eq!(counts.redriven, told(EntryKind::Redriven));
@@ -240,7 +251,7 @@ impl Account {
         let running = self.lives.iter().filter(|(_, life)| matches!(life.1, Life::Running(_)));
         assert!(open.eq(running.map(|(number, life)| (*number, life.clone()))));
         let letters = state.letters().map(|(number, letter)| {
-            let cause = Some((letter.cause.number(), letter.reason.to_string()));
+            let cause = Some((letter.at_ms, letter.cause.number(), letter.reason.to_string()));
             (letter.id, Life::Dead(number, look(&letter.held, 0, cause)))
         });
         let letters: Vec<_> = letters.collect();
@@ -265,7 +276,7 @@ impl Account {
     }
 }
 
-fn look(held: &crate::log::state::Held, due: u64, cause: Option<(u8, String)>) -> Look {
+fn look(held: &crate::log::state::Held, due: u64, cause: Option<(u64, u8, String)>) -> Look {
     Look {
         stage: held.stage.to_string(),
         is_exact: held.level == DurableLevel::ExactlyOnce,

@@ -29,7 +29,7 @@ use super::error::LogError;
 use super::folder::Folder;
 use super::frame::Kind;
 use super::read::numbers;
-use super::segment::{self, SegmentHeader};
+use super::segment::{self, Location, SegmentHeader};
 use super::state::State;
 use super::survey::{Survey, survey};
 
@@ -149,6 +149,36 @@ pub fn verify(path: &Path, depth: Depth) -> Result<Verified, LogError> {
     let shown = path.display().to_string();
     let folder = Folder::unlocked(path).map_err(LogError::storage("open", &shown))?;
     verify_on(&(Arc::new(folder) as Arc<dyn Disk>), depth)
+}
+
+/// What is true in a log that somebody may be writing to; `None` where there is none.
+///
+/// # Errors
+/// What opening it would say, and what the storage says.
+pub(in crate::log) fn state_on(disk: &Arc<dyn Disk>) -> Result<Option<State>, LogError> {
+    let mut surveyed = survey_all(&**disk)?;
+    let opening = match opening::opening(&surveyed) {
+        Ok(Some(opening)) => opening,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            // The file's own error has the details.
+            let wrong = surveyed.iter().position(|segment| segment.survey.is_err());
+            let wrong = wrong.and_then(|place| surveyed.remove(place).survey.err());
+            return Err(wrong.unwrap_or(error));
+        }
+    };
+    let folded = folded::fold(disk, &surveyed, &opening, Depth::Entries, &[])?;
+    match folded.findings.into_iter().next() {
+        None => Ok(folded.state),
+        Some(Finding { location: Location { segment, offset }, what, .. }) => Err(match what {
+            What::Record(source) => {
+                LogError::Record { name: segment::name(segment), offset, source }
+            }
+            What::Checkpoint(error) => LogError::Checkpoint(error),
+            What::File(error) => error,
+            What::Flaw(_) | What::Differs { .. } => LogError::NothingLeft(segment::name(segment)),
+        }),
+    }
 }
 
 /// Looks at a log on any disk.

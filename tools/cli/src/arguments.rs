@@ -1,8 +1,8 @@
 //! The command line: commands, flags, environment names.
 //!
 //! Every flag has an environment name; the flag wins. It is `WAYSTAGE_<FLAG>`, but for flags whose
-//! names mean other things at other commands: those of `log dump` and `log salvage` have the
-//! command in their names.
+//! names mean other things at other commands: those of `log dump`, `log salvage` and `dead` have
+//! the command in their names.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 use jsonptr::PointerBuf;
 
+use crate::dead::arguments::Dead;
 use crate::environment::Environment;
 use crate::log::arguments::Log;
 use crate::run::options::{FailOn, Options, Rate, limit, some_time, time};
@@ -96,6 +97,9 @@ pub enum Command {
     /// Looks into the log of a durable flow or bus, and saves what is left of a damaged one
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Log(Log),
+    /// The dead letters of such a log: lists, shows, re-drives and purges them
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Dead(Dead),
 }
 
 /// `waystage check`.
@@ -218,6 +222,7 @@ mod tests {
     fn check(command: &clap::Command, known: &mut HashMap<String, String>) {
         let own = match command.get_name() {
             name @ ("dump" | "salvage") => format!("{}_", name.to_uppercase()),
+            "list" | "show" | "redrive" | "purge" => "DEAD_".to_owned(),
             _ => String::new(),
         };
         for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {

@@ -66,6 +66,7 @@ fn dispatch(
         let json = arguments.global.json;
         return match &arguments.command {
             Command::Log(log) => log.usage(json, &words, console),
+            Command::Dead(dead) => dead.usage(json, &words, console),
             Command::Run(_) => usage(json, &[words], console),
             Command::Check(_) => usage(false, &[words], console),
         };
@@ -79,5 +80,6 @@ fn dispatch(
             waystage_cli::inspect::command(check, &arguments.global, environment, console)
         }
         Command::Log(log) => waystage_cli::log::command(log, &arguments.global, console),
+        Command::Dead(dead) => waystage_cli::dead::command(dead, &arguments.global, console),
     }
 }

@@ -36,7 +36,8 @@ One line for each entry, or for each record that holds none. A sequence is that 
 second entry of record 7 is 7.1. Only what is known to be durable is shown; of a log that nobody
 flushes (sync = \"os\") all that is valid, marked `unsafe`. Works while the log is written to.
 Kinds: accept, hop, attempt, completed, expired, dead, redriven, purged, duplicate, state, source,
-sink, copy, window; settle is hop to dead; mark, checkpoint, other are records without entries.
+sink, copy, window, handled; settle is hop to dead and handled; mark, checkpoint, other are records
+without entries.
 --format ndjson prints one object a line, waystage.log-entry/1 each, and errors as text only.
 Exit codes: 0, also before a torn tail; 1 where a file cannot be read, or where what comes next is
 damaged or missing; 2 where the command line is wrong or there is no log.";

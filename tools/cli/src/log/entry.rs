@@ -211,7 +211,9 @@ pub fn when(shown: &Shown<'_>) -> String {
     time(shown.record.stamp.time)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in two digits each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

@@ -75,8 +75,14 @@ impl FromStr for Mark {
 /// Records that hold no entries.
 const OTHERS: [&str; 3] = ["mark", "checkpoint", "other"];
 /// What `settle` stands for.
-const SETTLE: [EntryKind; 5] =
-    [EntryKind::Hop, EntryKind::Attempt, EntryKind::Completed, EntryKind::Expired, EntryKind::Dead];
+const SETTLE: [EntryKind; 6] = [
+    EntryKind::Hop,
+    EntryKind::Attempt,
+    EntryKind::Completed,
+    EntryKind::Expired,
+    EntryKind::Dead,
+    EntryKind::Handled,
+];
 
 /// Kinds of entries, and of records without entries.
 #[derive(Debug, Clone, PartialEq, Eq)]

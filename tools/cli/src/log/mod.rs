@@ -46,7 +46,8 @@ pub fn time(nanoseconds: u64) -> String {
 }
 
 /// The same for JSON, to the nanosecond; null where there is none.
-fn json_time(nanoseconds: Option<u64>) -> Value {
+#[must_use]
+pub fn json_time(nanoseconds: Option<u64>) -> Value {
     let time = nanoseconds.and_then(|time| Timestamp::from_nanosecond(i128::from(time)).ok());
     time.map_or(Value::Null, |time| Value::String(time.to_string()))
 }

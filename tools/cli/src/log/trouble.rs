@@ -59,12 +59,26 @@ impl Subject<'_> {
             }
             LogError::Gone { .. } => (Exit::Failed, "`waystage log stat` says what is there"),
             LogError::Version { .. } => (Exit::Failed, "nothing was changed"),
+            LogError::Unsettled(_) => {
+                (Exit::Failed, "`waystage run FLOW` opens it, and goes on; nothing was changed")
+            }
+            LogError::TooLarge { .. } => {
+                (Exit::Failed, "it was not written; what was there before is as it was")
+            }
             _ => (Exit::Failed, ""),
         };
         let words = words(error);
         let verify = format!("`waystage log verify {shown}` says what is wrong");
         let help = if help.is_empty() { &verify } else { help };
         self.end(exit, &words, help, console)
+    }
+
+    /// Ends with a problem of what was asked for.
+    ///
+    /// # Errors
+    /// Standard output took no more.
+    pub fn problem(&self, problem: &Problem, console: &mut Console<'_>) -> io::Result<Exit> {
+        self.end(Exit::Failed, &problem.what, &problem.help, console)
     }
 
     /// Ends, and says why.

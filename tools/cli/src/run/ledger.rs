@@ -74,6 +74,8 @@ pub struct Taken {
     pub place: Place,
     /// Why it was given up.
     pub cause: Cause,
+    /// Attempts at the last stage; none where a dead-letter stage took it.
+    pub attempts: u16,
     /// The stages it visited, oldest first: the last took it, the one before gave it up.
     pub trail: Vec<Route>,
 }
@@ -185,6 +187,7 @@ impl Ledger {
                 id: envelope.id(),
                 place: envelope.payload().place.clone(),
                 cause: cause.clone(),
+                attempts: envelope.attempts(),
                 trail: envelope.slip().trail().collect(),
             });
         }

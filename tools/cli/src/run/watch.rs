@@ -20,7 +20,7 @@ use super::options::Options;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::record::{Place, Record};
-use super::report::Dead;
+use super::report::Told;
 use super::signals::Interrupt;
 
 /// How often the bar, the clock and the signals are looked at.
@@ -82,8 +82,8 @@ pub struct Watched {
     pub leftovers: Vec<Left>,
     /// The dead letters that are kept.
     pub dead: Vec<DeadLetter<Record>>,
-    /// Those that a dead-letter stage took: how many, and the first of them.
-    pub taken: (u64, Vec<Dead>),
+    /// Those that callbacks were told of: how many, and the first of them.
+    pub told: (u64, Vec<Told>),
     /// From the first read to the last record's end.
     pub time: Duration,
     /// Worker threads.
@@ -147,17 +147,18 @@ pub fn watch(
     let shutdown = bus.shutdown(Duration::ZERO);
     let (books, leftovers) = watch.close(&shutdown.leftovers);
     let infos = bus.dead_letters();
-    let dead = infos.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
+    let in_memory = infos.iter().filter(|info| !info.is_in_log);
+    let dead = in_memory.filter_map(|info| bus.take_dead_letter(info.id)).collect();
     let (number, named) = ledger.taken();
     let name = |route| bus.name(route).unwrap_or_default();
-    let taken = (number, named.into_iter().map(|taken| Dead::taken(taken, name)).collect());
+    let told = (number, named.into_iter().map(|taken| Told::new(taken, name)).collect());
     let end_ns = match ledger.last_told_ns.load(Ordering::Relaxed) {
         0 => ledger.clock.monotonic_ns(),
         told => told,
     };
     let time = Duration::from_nanos(end_ns.saturating_sub(begin_ns));
     let (input, workers) = (input.unwrap_or(Input::Waits), bus.workers());
-    Watched { stop, input, snapshot, books, leftovers, dead, taken, time, workers, ledger, kept }
+    Watched { stop, input, snapshot, books, leftovers, dead, told, time, workers, ledger, kept }
 }
 
 /// What the input says within this time.

@@ -47,7 +47,8 @@ pub(crate) fn flow_log(path: &Path, envelopes: u64) {
             _ if number % 10 == 0 => continue,
             _ if number % 7 == 0 => {
                 let (cause, reason) = (CauseCode::HandlerFailed, "no such event");
-                Entry::Dead { id, attempts: 1, cause, reason }
+                let at_ms = 1_704_067_200_000 + number;
+                Entry::Dead { id, at_ms, attempts: 1, cause, reason }
             }
             _ => Entry::Completed { id },
         };

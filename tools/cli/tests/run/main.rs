@@ -1,4 +1,4 @@
-//! `waystage run` and `waystage log` as people use them: the built command, real files, exit codes.
+//! `waystage run`, `log` and `dead` as people use them: the built command, real files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panics too")]
 
@@ -7,8 +7,10 @@ mod account;
 mod agree;
 mod books;
 mod damage;
+mod dead;
 #[cfg(target_os = "linux")]
 mod disks;
+mod durable;
 mod endings;
 mod environment;
 mod input;

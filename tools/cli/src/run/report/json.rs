@@ -32,7 +32,7 @@ pub fn document(report: &Report) -> Value {
     let leftovers = report.leftovers.iter().map(|left| {
         let places = left.places.iter().map(ToString::to_string).collect::<Vec<_>>();
         json!({"stage": left.stage, "waiting": left.waiting, "running": left.running,
-            "records": places})
+            "in_log": left.in_log, "records": places})
     });
     let given_up = report.given_up.iter();
     let given_up = given_up.map(|it| json!({"stage": it.stage, "count": it.count, "to": it.to}));
@@ -40,6 +40,7 @@ pub fn document(report: &Report) -> Value {
         "schema": SCHEMA,
         "flow": report.flow,
         "exit": {"code": report.exit.code(), "name": report.exit.name()},
+        "log": report.log.as_ref().map(|log| log.display().to_string()),
         "stopped_by": report.stop.map(|stop| match stop {
             Stop::Interrupt => "interrupt",
             Stop::Duration => "duration",

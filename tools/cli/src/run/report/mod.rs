@@ -10,6 +10,7 @@ pub mod text;
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::exit::Exit;
 use crate::flow::Flow;
 use crate::flow::model::Format;
 
-pub use parts::{Counted, Dead, GivenUp, Lost, Written};
+pub use parts::{Counted, Dead, GivenUp, Lost, Told, Written};
 
 /// What a run did.
 #[derive(Debug)]
@@ -78,6 +79,8 @@ pub struct Report {
     pub given_up: Vec<GivenUp>,
     /// Records that were dropped or expired, and what made them so, a line each.
     pub lost: Vec<Lost>,
+    /// The log that keeps what is not done.
+    pub log: Option<PathBuf>,
     /// What was left by a stop, by stage.
     pub leftovers: Vec<Left>,
 }
@@ -93,12 +96,13 @@ impl Report {
             books,
             mut leftovers,
             dead,
-            taken,
+            told,
             time,
             workers,
             ledger,
             kept,
         } = watched;
+        let kept_dead = dead.len();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (written, mut failures) = parts::finish_outputs(&kept.outputs);
         let at = snapshot.stages.iter().enumerate().map(|(at, stage)| (stage.name.as_str(), at));
@@ -120,6 +124,10 @@ impl Report {
                 true
             }
         };
+        let named = told.1.into_iter().map(|told| Dead::told(told, flow));
+        let dead: Vec<Dead> = parts::kept(flow, dead).chain(named).collect();
+        let in_log = dead.iter().filter(|dead| dead.taken_by.is_none()).count() - kept_dead;
+        let taken = told.0.saturating_sub(in_log as u64);
         let lost = parts::lost(flow, &books, &snapshot.stages);
         let evicted = parts::evicted(&books, &snapshot.stages);
         let given_up = parts::given_up(flow, &snapshot.stages);
@@ -142,11 +150,12 @@ impl Report {
             of_rows: flow.input.format == Format::Csv,
             without_id: read(&ledger.without_id),
             refused: (lines.refused, parts::refusals(flow, &ledger)),
-            dead: parts::kept(flow, dead).chain(taken.1).collect(),
+            dead,
             evicted,
-            taken: taken.0,
+            taken,
             given_up,
             lost,
+            log: flow.durable.as_ref().map(|durable| super::durable::directory(flow, durable)),
             leftovers,
         };
         if !remains && report.leftovers.is_empty() {

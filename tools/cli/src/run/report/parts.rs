@@ -80,6 +80,21 @@ pub struct Dead {
     pub taken_by: Option<String>,
 }
 
+/// A dead letter that a callback was told of, with the names of its trail.
+#[derive(Debug)]
+pub struct Told {
+    taken: Taken,
+    trail: Vec<String>,
+}
+
+impl Told {
+    /// With these names.
+    pub(crate) fn new(mut taken: Taken, name: impl Fn(Route) -> String) -> Self {
+        let trail = std::mem::take(&mut taken.trail).into_iter().map(name).collect();
+        Self { taken, trail }
+    }
+}
+
 /// What was dropped or expired, by the setting that says so.
 pub(super) fn lost(flow: &Flow, books: &Conservation, stages: &[StageSnapshot]) -> Vec<Lost> {
     let mut lost = Vec::new();
@@ -203,9 +218,27 @@ impl Dead {
         }
     }
 
-    /// One that a dead-letter stage took: the last of its trail, after the one that gave it up.
-    pub(crate) fn taken(taken: Taken, name: impl Fn(Route) -> String) -> Self {
-        let trail: Vec<String> = taken.trail.into_iter().map(name).collect();
+    /// One that its callback was told of: a dead-letter stage took it, the last of its trail after
+    /// the one that gave it up, or the log keeps it, given up at the last of its trail.
+    pub(super) fn told(told: Told, flow: &Flow) -> Self {
+        let Told { taken, trail } = told;
+        let is_target = |stage: &String| {
+            let mut settings = flow.stages.iter().map(|stage| &stage.settings);
+            settings.any(|settings| settings.dead_letter.as_ref() == Some(stage))
+        };
+        if taken.attempts > 0 || !trail.last().is_some_and(is_target) {
+            let stage = trail.last().cloned().unwrap_or_default();
+            return Self {
+                id: taken.id.to_string(),
+                place: taken.place,
+                cause: taken.cause,
+                attempts: taken.attempts,
+                attempts_max: settings_of(flow, &stage).map(|settings| settings.attempts),
+                stage,
+                trail,
+                taken_by: None,
+            };
+        }
         let mut ends = trail.iter().rev();
         let taken_by = ends.next().cloned().unwrap_or_default();
         let stage = ends.next().unwrap_or(&taken_by).clone();

@@ -122,7 +122,7 @@ pub fn talk(report: &Report, options: &Options, talk: &mut dyn Write) {
     }
     more(report.refused.0, report.refused.1.len(), "refused records", &mut say);
     for dead in report.dead.iter().take(SHOWN_MAX) {
-        say(&dead_line(dead));
+        say(&dead_line(dead, report));
     }
     let listed = report.dead.len();
     more(listed as u64 + report.unnamed(), listed, "dead letters", &mut say);
@@ -146,7 +146,7 @@ fn more(all: u64, listed: usize, what: &str, say: &mut dyn FnMut(&dyn std::fmt::
     }
 }
 
-fn dead_line(dead: &Dead) -> String {
+fn dead_line(dead: &Dead, report: &Report) -> String {
     let Dead { place, stage, attempts, .. } = dead;
     let mut line = format!("{WARNING}dead{WARNING:#}: {place}: {stage}: {}", dead.words());
     if *attempts > 0 {
@@ -155,6 +155,8 @@ fn dead_line(dead: &Dead) -> String {
     }
     if let Some(stage) = &dead.taken_by {
         let _ = write!(line, " (now in {stage})");
+    } else if let Some(log) = &report.log {
+        let _ = write!(line, " \u{2192} waystage dead show {} {}", shell::file(log), dead.id);
     }
     line
 }
@@ -162,7 +164,8 @@ fn dead_line(dead: &Dead) -> String {
 fn left_line(left: &Left) -> String {
     let mut line = format!("{WARNING}left{WARNING:#}: {}:", left.stage);
     if left.waiting > 0 {
-        let _ = write!(line, " {} waiting", count(left.waiting));
+        let place = if left.in_log { "in the log" } else { "waiting" };
+        let _ = write!(line, " {} {place}", count(left.waiting));
     }
     if left.running > 0 {
         let _ = write!(line, " {} still in its handler", count(left.running));
@@ -185,6 +188,9 @@ fn listing(report: &Report, options: &Options) -> String {
             format!("{listed} of {all} dead letters are kept; the others were dropped")
         }
     };
+    if let Some(log) = &report.log {
+        return format!("waystage dead list {}   # {what}", shell::file(log));
+    }
     if options.json {
         return format!("read `dead_letters` of the document   # {what}");
     }
@@ -201,6 +207,9 @@ fn next(report: &Report, options: &Options) -> String {
         }
         Exit::Dead if !report.lost.is_empty() => {
             format!("change the settings named above in {flow}, then {again}")
+        }
+        Exit::Stopped if report.log.is_some() => {
+            format!("{again}   # goes on where this run ended")
         }
         Exit::Stopped if !report.leftovers.is_empty() => {
             let again = again.with("--drain", "5m");

@@ -75,6 +75,22 @@ fn open_directory(path: &Path) -> io::Result<File> {
     if handle.metadata()?.is_dir() { Ok(handle) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
+/// Refuses what is no regular file, before it is opened: a named pipe would wait for its other end.
+fn check_regular(path: &Path) -> io::Result<()> {
+    let irregular = |words: String| io::Error::new(io::ErrorKind::IsADirectory, words);
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        // A link that leads nowhere is there all the same, and no segment that went.
+        if path.is_symlink() {
+            return irregular(format!("it is a link that leads nowhere: {error}"));
+        }
+        error
+    })?;
+    if metadata.is_file() {
+        return Ok(());
+    }
+    Err(irregular("it is no regular file".to_owned()))
+}
+
 impl Disk for Folder {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -117,10 +133,9 @@ impl Disk for Folder {
     }
 
     fn view(&self, name: &str) -> io::Result<Arc<Region>> {
-        let file = File::open(self.path.join(name))?;
-        if !file.metadata()?.is_file() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
+        let path = self.path.join(name);
+        check_regular(&path)?;
+        let file = File::open(path)?;
         let size = file.metadata()?.len();
         if size == 0 {
             // Nothing can be mapped.
@@ -131,19 +146,7 @@ impl Disk for Folder {
 
     fn reader(&self, name: &str) -> io::Result<Box<dyn FileReader>> {
         let path = self.path.join(name);
-        let metadata = std::fs::metadata(&path).map_err(|error| {
-            // A link that leads nowhere is there all the same, and no segment that went.
-            if path.is_symlink() {
-                let words = format!("it is a link that leads nowhere: {error}");
-                return io::Error::new(io::ErrorKind::IsADirectory, words);
-            }
-            error
-        })?;
-        // Before it is opened: a named pipe would wait for its other end.
-        if !metadata.is_file() {
-            let words = "it is no regular file";
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, words));
-        }
+        check_regular(&path)?;
         Ok(Box::new(SegmentReader(File::open(path)?)))
     }
 

@@ -160,3 +160,17 @@ fn wrong_flags() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.talk.contains("WAYSTAGE_DUMP_FROM of the environment"), "{}", said.talk);
 }
+
+/// Opening it would wait for the other end.
+#[test]
+fn a_pipe_in_place_of_a_segment_is_not_opened_for_writing() {
+    let scratch = scratch();
+    let path = scratch.path("log");
+    let segment = file(&path, 2);
+    fs::remove_file(&segment).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&segment).status().unwrap();
+    assert!(made.success());
+    let error = waystage::log::Log::open(&path, crate::journal::settings()).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap();
+    assert!(source.to_string().contains("no regular file"), "{error}: {source}");
+}

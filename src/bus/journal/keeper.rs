@@ -7,9 +7,9 @@ use super::end::End;
 use super::{Journal, NotTaken, View};
 use crate::bus::core::Core;
 use crate::envelope::{Envelope, Settled};
-use crate::log::Sync;
 use crate::log::checkpoint::Writing;
 use crate::log::frame::Kind;
+use crate::log::{LogError, Sync};
 use crate::sync::{lock, spawn_thread};
 
 /// How long the keeper sleeps when nothing is to be done.
@@ -114,6 +114,11 @@ impl<P: Send + 'static> Journal<P> {
         self.log.remove_before(end.lowest).map_err(NotTaken::Log)
     }
 
+    /// What the log failed of, if it did.
+    pub(crate) fn failure(&self) -> Option<LogError> {
+        self.log.failure()
+    }
+
     /// Flushes and tells what waits, and closes the log: it can be opened elsewhere then.
     pub(crate) fn end(&self, core: &Core<P>) {
         self.ends.stop();
@@ -122,7 +127,8 @@ impl<P: Send + 'static> Journal<P> {
             // It panics only when something here is broken, which its own message says.
             let _ = keeper.join();
         }
-        // Who is still in a handler finds the log closed. What counts is what was flushed.
+        // Who is still in a handler finds the log closed. What counts is what was flushed; whoever
+        // asks for the log's failure hears of a flush that failed.
         drop(self.log.end());
         for end in self.ends.take(None) {
             let (envelope, end) = self.judge(end);

@@ -16,6 +16,7 @@ mod keeper;
 mod letters;
 mod recall;
 mod settings;
+mod stragglers;
 mod wire;
 
 use std::collections::{BTreeMap, HashSet};
@@ -74,6 +75,8 @@ pub(crate) struct Journal<P> {
     /// The segment in which the last checkpoint stands, or the first one, and its number.
     checkpoint: Mutex<(u64, u64)>,
     sinks: Vec<Arc<SinkFile>>,
+    /// Who reads a wire form, or removes segments.
+    files: Mutex<()>,
     settings: DurableSettings,
 }
 
@@ -116,6 +119,7 @@ impl<P: Send + 'static> Journal<P> {
             checkpoint: Mutex::new(checkpoint),
             settings: settings.clone(),
             sinks,
+            files: Mutex::new(()),
             state: Mutex::new(state),
             log,
         };

@@ -234,7 +234,10 @@ fn live(life: &Life, random: &Random, next: &mut u64, told: &Arc<Mutex<Told>>) {
                     receipts.push((id, again, receipt));
                 }
             }
-            5 => drop(life.bus.core.journal.as_ref().map(|journal| journal.write_checkpoint())),
+            5 => drop(life.bus.core.journal.as_ref().map(|journal| {
+                drop(journal.copy_stragglers());
+                journal.write_checkpoint()
+            })),
             6 | 7 => life.redrive(random, told),
             8 => drop(receipts.last().map(|(_, _, receipt)| receipt.wait())),
             _ => drop(life.bus.turn()),

@@ -75,7 +75,10 @@ impl<P: Send + 'static> Journal<P> {
         // Once where the next segment found no room: half of this one is left for it.
         let is_short = self.log.is_short_of_room() && segment > begun;
         if is_short || segment >= begun + self.settings.checkpoint_segments {
-            // Without room for it the log is as good as before, only longer.
+            // Without room for them the log is as good as before, only longer.
+            if !is_short {
+                drop(self.copy_stragglers());
+            }
             drop(self.write_checkpoint());
         }
     }
@@ -111,7 +114,7 @@ impl<P: Send + 'static> Journal<P> {
         self.log.flush().map_err(NotTaken::Log)?;
         *last = (self.log.segment(), number);
         drop(last);
-        self.log.remove_before(end.lowest).map_err(NotTaken::Log)
+        self.remove_before(end.lowest).map_err(NotTaken::Log)
     }
 
     /// Flushes and tells what waits, and closes the log: it can be opened elsewhere then.

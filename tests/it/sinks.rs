@@ -36,8 +36,8 @@ fn open(directory: &Path) -> Result<Bus<String>, BusError> {
 
 fn publish(bus: &Bus<String>, payloads: &[&str]) {
     for payload in payloads {
-        let slip = bus.slip(["write"]).unwrap();
-        bus.publish(Envelope::new((*payload).to_owned(), slip)).unwrap();
+        let slip = bus.slip(["write"]).expect("a short name");
+        bus.publish(Envelope::new((*payload).to_owned(), slip)).expect("there is room");
     }
 }
 

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use waystage::clock::{Clock as _, SystemClock};
 use waystage::log::{Log, LogError, LogSettings, SinkSettings};
 use waystage::{Bus, BusError, BusSettings, DurableSettings, Missing};
 
@@ -72,7 +72,7 @@ fn begin_anew(directory: &Path, options: &Options) -> Result<(), Problem> {
         }
         eprint_question(&format!("remove the log in {shown} and begin anew? [y/N] "));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map_err(|_| refused())?;
+        io::stdin().read_line(&mut answer).map_err(|_unread| refused())?;
         if !matches!(answer.trim(), "y" | "Y" | "yes") {
             return Err(refused());
         }
@@ -140,8 +140,7 @@ pub fn recover(bus: &Bus<Record>) -> Result<usize, Problem> {
 /// Each that has changed.
 pub fn positions(bus: &Bus<Record>, sources: &mut [Source]) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let run = format!("{}.{}", now.as_nanos(), std::process::id());
+    let run = format!("{}.{}", SystemClock::new().wall_ms(), std::process::id());
     for source in sources.iter_mut() {
         let Some(path) = source.path.as_ref().filter(|_| source.bytes.is_some()) else {
             source.run = format!("@{run}");

@@ -103,11 +103,7 @@ pub fn watch(
     interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> Watched {
-    let Prepared { bus, feed, ledger, kept, progress, recovered, begin_ms } = prepared;
-    if recovered > 0 && !options.quiet {
-        let number = crate::words::count(recovered);
-        console.say(&format_args!("going on: {number} records of an earlier run are taken up"));
-    }
+    let Prepared { bus, feed, ledger, kept, progress, begin_ms, .. } = prepared;
     interrupt.ask_first();
     let begin_ns = ledger.clock.monotonic_ns();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -42,6 +42,9 @@ fn start(scratch: &Scratch) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// Something that happens to files between runs.
+type Change<'a> = &'a dyn Fn(&Scratch);
+
 /// The lines of a file, each of which stands there once.
 fn lines_once(scratch: &Scratch, name: &str) -> usize {
     let text = scratch.read(name);
@@ -147,7 +150,7 @@ fn a_stop_leaves_a_run_that_goes_on() {
 
 #[test]
 fn what_changed_between_runs_is_refused_and_nothing_is_touched() {
-    let changes: [(&str, &dyn Fn(&Scratch)); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("it has 10 bytes", &|scratch| {
             fs::File::options()
                 .write(true)
@@ -222,7 +225,10 @@ fn two_runs_of_one_log_and_a_stage_that_went() {
     scratch.put("flow.toml", flow);
     let said = scratch.run(&["run", "flow.toml"]);
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.talk.contains("`slow`") && said.talk.contains("put the stage back"), "{said:?}");
+    assert!(
+        said.talk.contains("not open: slow") && said.talk.contains("put the stage back"),
+        "{said:?}"
+    );
 }
 
 /// A log with records at a stage `slow`.

@@ -150,7 +150,7 @@ fn a_stop_leaves_a_run_that_goes_on() {
 
 #[test]
 fn what_changed_between_runs_is_refused_and_nothing_is_touched() {
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change<'_>); 6] = [
         ("it has 10 bytes", &|scratch| {
             fs::File::options()
                 .write(true)

@@ -195,7 +195,10 @@ fn lives(seed: u64) -> (u64, u64) {
     let mut next = 0;
     for life in 0..random.between(1, 4) as u64 {
         let end = disk.operations() + random.between(1, 120);
-        disk.fail_at(end, Fault::Crash);
+        // Now and then the disk only refuses once, and the life goes on to its own end.
+        let refuses = random.one_in(4);
+        let full = Fault::Error(std::io::ErrorKind::StorageFull);
+        disk.fail_at(end, if refuses { full } else { Fault::Crash });
         let by_kill = sync == Sync::Os || random.one_in(3);
         if let Some(alive) = open(&disk, promise, seed ^ (life + 1) << 32, &random, &told) {
             live(&alive, &random, &mut next, &told);

@@ -14,7 +14,7 @@ use crate::log::state::State;
 use crate::sync::lock;
 
 /// Looks whether what the log says of these sinks is there, and cuts the log where it is not (S4).
-/// Makes durable what it found in them, since the log is made durable next.
+/// Writes again and makes durable what it found in them, since the log is made durable next.
 ///
 /// # Errors
 /// [`LogError::Sink`] for what is known to have been durable, and what the storage says. Then
@@ -72,6 +72,7 @@ pub(crate) fn agree(
             recovered.cut_before(sequence, location);
             break;
         }
+        files[number].write_again(sink)?;
     }
     for file in files {
         file.storage.sync().map_err(file.storage_error("flush"))?;
@@ -110,6 +111,24 @@ pub(crate) fn settle<'a>(
 }
 
 impl SinkFile {
+    /// Writes once more what was added. A flush that failed in another process may have left it in
+    /// memory only, where the next flush takes it for written.
+    ///
+    /// # Errors
+    /// What the storage says.
+    fn write_again(&self, sink: Sink) -> Result<(), LogError> {
+        let mut offset = sink.length.saturating_sub(sink.added);
+        let mut piece = vec![0; PIECE_BYTES];
+        while offset < sink.length {
+            let left = usize::try_from(sink.length - offset).unwrap_or(PIECE_BYTES);
+            let piece = &mut piece[..left.min(PIECE_BYTES)];
+            self.storage.read(piece, offset).map_err(self.storage_error("read"))?;
+            self.storage.write(piece, offset).map_err(self.storage_error("write again"))?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// How the file differs from what a record says of it.
     ///
     /// # Errors

@@ -11,7 +11,9 @@
 //! - **S3** A flush of the log flushes the sinks first, so what a durable record says is there.
 //! - **S4** The system may write the log out by itself before the sink. So on opening, the first
 //!   record above the known watermark whose addition is not there is where the log ends: it is cut
-//!   like a torn tail. At or below the watermark that is an error, and nothing is mended.
+//!   like a torn tail. At or below the watermark that is an error, and nothing is mended. What is
+//!   there above it is written again, and flushed before the log is: an earlier flush of it may
+//!   have failed.
 //! - **S5** Then what stands behind the known end is cut off.
 //!
 //! A checkpoint above the known watermark says only where sinks end, not all that was added since

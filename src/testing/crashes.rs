@@ -47,7 +47,7 @@ fn settings(sync: Sync, seed: u64) -> DurableSettings {
     DurableSettings {
         log: LogSettings { sync, segment_bytes: 8_192, seed: Some(seed), ..LogSettings::default() },
         remembered_ids: 10_000,
-        sinks: vec![SinkSettings::new("out", "simulated/out")],
+        sinks: ["out", "even"].map(|name| SinkSettings::new(name, name)).into(),
         ..DurableSettings::in_directory("simulated")
     }
 }
@@ -63,9 +63,14 @@ fn open(
 ) -> Option<Life> {
     let durable = settings(sync, seed);
     let clock = Arc::new(ManualClock::new());
-    let sink = Arc::new(SinkFile::new(&durable.sinks[0], 0, Box::new(disk.sink("out"))));
-    let sinks = vec![Arc::clone(&sink)];
-    let opened = Log::on(Arc::new(disk.clone()), &durable.log, clock.clone(), &sinks);
+    let both = ["out", "even"].into_iter().zip(&durable.sinks).enumerate();
+    let sinks: Vec<Arc<SinkFile>> = both
+        .map(|(number, (name, sink))| {
+            Arc::new(SinkFile::new(sink, number, Box::new(disk.sink(name))))
+        })
+        .collect();
+    let (sink, even) = (Arc::clone(&sinks[0]), Arc::clone(&sinks[1]));
+    let opened = Log::on(Arc::new(disk.clone()), &durable.log, clock.clone(), Some(&sinks));
     let (log, recovered) = opened.inspect_err(unless_crashed).ok()?;
     let journal = Journal::on(log, recovered, sinks, &durable);
     let journal = journal.inspect_err(unless_crashed).ok()?;
@@ -88,7 +93,7 @@ fn open(
         };
         let route = bus.route("c").expect("a short name");
         let told = Arc::clone(told);
-        let sink = Arc::clone(&sink);
+        let (sink, even) = (Arc::clone(&sink), Arc::clone(&even));
         let handle = move |context: &mut crate::stage::context::Context<'_, String>| {
             let number: u64 = context.payload().parse().map_err(Failure::from)?;
             let here = context.stage().to_owned();
@@ -103,7 +108,11 @@ fn open(
                 lock(&told).reached.insert(number);
                 // Now and then more than a sector.
                 let rest = if number.is_multiple_of(11) { "x".repeat(700) } else { String::new() };
-                context.write(&sink, format!("{number}{rest}\n").as_bytes())?;
+                let line = format!("{number}{rest}\n");
+                context.write(&sink, line.as_bytes())?;
+                if number.is_multiple_of(2) {
+                    context.write(&even, line.as_bytes())?;
+                }
                 let before = context.saved("count").map_or(0, |count| read_number(&count));
                 context.save("count", &(before + 1_u64).to_le_bytes())?;
                 if number.is_multiple_of(13) && context.attempts() == 0 {
@@ -283,6 +292,12 @@ fn finish(life: &Life, disk: &SimulatedDisk, level: Level, told: &Arc<Mutex<Told
         let lines: Vec<&str> = text.lines().map(|line| line.trim_end_matches('x')).collect();
         let completed = usize::try_from(state.counts().completed).expect("a small number");
         assert_eq!(lines.len(), completed, "seed {seed}: a line is lost or doubled");
+        let is_even =
+            |line: &&str| line.parse::<u64>().is_ok_and(|number| number.is_multiple_of(2));
+        let even: Vec<&str> = lines.iter().copied().filter(is_even).collect();
+        let other = disk.sink_text("even");
+        let other: Vec<&str> = other.lines().map(|line| line.trim_end_matches('x')).collect();
+        assert_eq!(other, even, "seed {seed}: two outputs of one attempt differ");
         assert_eq!(life.sink.length(), text.len() as u64, "seed {seed}");
         let saved = state.state("c\ncount").map_or(0, read_number);
         assert_eq!(saved, completed as u64, "seed {seed}: what was saved");

@@ -125,6 +125,8 @@ impl<P: Send + 'static> Journal<P> {
             // It panics only when something here is broken, which its own message says.
             let _ = keeper.join();
         }
+        // An attempt that ends later must not write where somebody else does then.
+        self.sinks.iter().for_each(|sink| sink.close());
         // Who is still in a handler finds the log closed. What counts is what was flushed.
         drop(self.log.end());
         for end in self.ends.take(None) {

@@ -144,6 +144,7 @@ pub fn watch(
     let snapshot = bus.snapshot();
     let shutdown = bus.shutdown(Duration::ZERO);
     let (books, leftovers) = watch.close(&shutdown.leftovers);
+    watch.agree_tallies();
     let (in_log, in_memory): (Vec<_>, Vec<_>) =
         bus.dead_letters().into_iter().partition(|info| info.is_in_log);
     let dead = in_memory.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
@@ -273,6 +274,16 @@ impl Watch<'_> {
             }
         }
         (books, all)
+    }
+
+    /// Tallies of a durable flow are what the log says.
+    fn agree_tallies(&self) {
+        for (stage, tally) in &self.kept.tallies {
+            let saved = self.bus.saved(stage);
+            if !saved.is_empty() {
+                tally.agree(saved.values());
+            }
+        }
     }
 
     fn drain(&self) {

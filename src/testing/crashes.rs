@@ -63,12 +63,7 @@ fn open(
 ) -> Option<Life> {
     let durable = settings(sync, seed);
     let clock = Arc::new(ManualClock::new());
-    let both = ["out", "even"].into_iter().zip(&durable.sinks).enumerate();
-    let sinks: Vec<Arc<SinkFile>> = both
-        .map(|(number, (name, sink))| {
-            Arc::new(SinkFile::new(sink, number, Box::new(disk.sink(name))))
-        })
-        .collect();
+    let sinks = sinks(disk, &durable);
     let (sink, even) = (Arc::clone(&sinks[0]), Arc::clone(&sinks[1]));
     let opened = Log::on(Arc::new(disk.clone()), &durable.log, clock.clone(), Some(&sinks));
     let (log, recovered) = opened.inspect_err(unless_crashed).ok()?;
@@ -134,6 +129,15 @@ fn open(
     }
     bus.recover(Missing::Refuse).ok()?;
     Some(Life { bus, sink })
+}
+
+/// The files `out` and `even` of this disk.
+fn sinks(disk: &SimulatedDisk, durable: &DurableSettings) -> Vec<Arc<SinkFile>> {
+    let both = ["out", "even"].into_iter().zip(&durable.sinks).enumerate();
+    let sink = |(number, (name, sink)): (usize, (&str, &SinkSettings))| {
+        Arc::new(SinkFile::new(sink, number, Box::new(disk.sink(name))))
+    };
+    both.map(sink).collect()
 }
 
 /// Damage is never what a crash leaves.

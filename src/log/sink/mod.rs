@@ -125,8 +125,9 @@ pub struct SinkFile {
 /// What is known of a sink.
 #[derive(Debug, Default)]
 struct Known {
-    /// Where it ends, as far as the log knows; `None` before it was begun, and when it is closed.
+    /// Where it ends, as far as the log knows; `None` before it was begun.
     end: Option<Sink>,
+    is_closed: bool,
     /// Whether somebody adds to it. Not a lock: payloads are encoded meanwhile, which is foreign
     /// code.
     is_taken: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Known, SinkFile, checksum};
+use super::{SinkFile, checksum};
 use crate::log::entry::{Entry, Sink};
 use crate::sync::{Ordering, lock, wait_on};
 
@@ -93,21 +93,26 @@ impl SinkFile {
         while known.is_taken {
             known = wait_on(&self.given, known, None);
         }
-        known.is_taken = known.end.is_some();
-        known.end
+        let end = known.end.filter(|_| !known.is_closed);
+        known.is_taken = end.is_some();
+        end
     }
 
     fn give_turn(&self, end: Option<Sink>) {
-        *lock(&self.known) = Known { end, is_taken: false };
+        let mut known = lock(&self.known);
+        (known.end, known.is_taken) = (end, false);
+        drop(known);
         self.given.notify_all();
     }
 
     /// Lets nobody add to it any more.
     pub(crate) fn close(&self) {
-        if self.take_turn().is_some() {
+        let end = self.take_turn();
+        if end.is_some() {
             // What attempts without a settlement left; else it goes at the next opening.
             drop(self.trim());
-            self.give_turn(None);
+            lock(&self.known).is_closed = true;
+            self.give_turn(end);
         }
         self.storage.release();
     }

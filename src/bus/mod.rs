@@ -210,8 +210,8 @@ impl<P: Send + 'static> Bus<P> {
     /// Gives a stage that was opened without one its handler; false when it has one.
     ///
     /// # Errors
-    /// [`BusError::UnknownStage`], and [`BusError::StageSetting`] where a stage that saves state would
-    /// get a batch handler.
+    /// [`BusError::UnknownStage`], and [`BusError::StageSetting`] where a stage that saves state
+    /// would get a batch handler.
     pub fn set_handler(&self, name: &str, handler: Handler<P>) -> Result<bool, BusError> {
         let stage = self.find(name)?;
         fits(name, stage.settings(), &handler)?;

@@ -87,7 +87,8 @@ impl Drop for Written<'_> {
 }
 
 impl SinkFile {
-    /// Waits until nobody adds to it, and keeps others from it; where it ends. `None`: it is closed.
+    /// Waits until nobody adds to it, and keeps others from it; where it ends. `None`: it is
+    /// closed.
     fn take_turn(&self) -> Option<Sink> {
         let mut known = lock(&self.known);
         while known.is_taken {

@@ -108,7 +108,7 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
             "write elsewhere, or wait for the end of the other run".to_owned()
         }
         BusError::Log(LogError::SinkNotGiven(_)) => {
-            "put the stage that writes it back into the flow for one run, or begin anew with --fresh"
+            "put the stage that writes it back into the flow for a run, or begin anew with --fresh"
                 .to_owned()
         }
         BusError::Log(LogError::Sink { .. }) => {
@@ -124,9 +124,11 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
             "look at it with `waystage log verify {shown}`; `waystage log salvage {shown} --to \
              DIR` saves what is left, --fresh begins anew"
         ),
-        BusError::Log(_) => "free room, or mend what the message names: `dir` of [durable] and the \
+        BusError::Log(_) => {
+            "free room, or mend what the message names: `dir` of [durable] and the \
                              outputs have to be writable"
-            .to_owned(),
+                .to_owned()
+        }
         _ => "correct it in the flow file".to_owned(),
     };
     let mut what = error.to_string();
@@ -186,7 +188,8 @@ pub fn positions(
 }
 
 /// Names the inputs by where they are, however they were written: by their place below the flow
-/// file's folder, or else by their whole path. The second time that one is read it has another name.
+/// file's folder, or else by their whole path. The second time that one is read it has another
+/// name.
 fn name_by_place(flow: &Flow, sources: &mut [Source]) {
     let here = if flow.directory.as_os_str().is_empty() { Path::new(".") } else { &flow.directory };
     let here = std::fs::canonicalize(here).unwrap_or_default();

@@ -25,21 +25,23 @@ const LIVES: u64 = 1_000;
 
 /// What everybody was told, over all lives of one log.
 #[derive(Default)]
-struct Told {
+pub(super) struct Told {
     /// Those whose receipt said that they are safe, and their numbers.
     accepted: BTreeMap<EnvelopeId, u64>,
     /// What came to the last stage.
     reached: BTreeSet<u64>,
     /// What became of envelopes, as their callbacks were told.
-    ends: BTreeMap<EnvelopeId, Vec<Settled>>,
+    pub(super) ends: BTreeMap<EnvelopeId, Vec<Settled>>,
     /// Dead letters that somebody wanted at another stage, whether they came there or not.
     elsewhere: BTreeSet<EnvelopeId>,
     /// Dead letters that came in again.
     redriven: u64,
 }
 
-struct Life {
-    bus: Bus<String>,
+pub(super) struct Life {
+    pub(super) bus: Bus<String>,
+    /// Its pool, to turn without flushing.
+    pub(super) pool: Arc<Pool>,
     sink: Arc<SinkFile>,
 }
 
@@ -54,7 +56,7 @@ fn settings(sync: Sync, seed: u64) -> DurableSettings {
 
 /// Opens the log on this disk, and a bus over it: `a`, then `b`, then `c`, of which the first is
 /// durable, and `d` for dead letters that go on elsewhere. `None` when the disk fails meanwhile.
-fn open(
+pub(super) fn open(
     disk: &SimulatedDisk,
     (sync, level): (Sync, Level),
     seed: u64,
@@ -128,7 +130,7 @@ fn open(
         bus.add_stage(name, settings, handle).expect("the settings are in range");
     }
     bus.recover(Missing::Refuse).ok()?;
-    Some(Life { bus, sink })
+    Some(Life { bus, pool, sink })
 }
 
 /// The files `out` and `even` of this disk.
@@ -170,7 +172,11 @@ impl Life {
     }
 
     /// Publishes number `number`, under an id that does not change from life to life.
-    fn publish(&self, number: u64, told: &Arc<Mutex<Told>>) -> Option<(EnvelopeId, Receipt)> {
+    pub(super) fn publish(
+        &self,
+        number: u64,
+        told: &Arc<Mutex<Told>>,
+    ) -> Option<(EnvelopeId, Receipt)> {
         let slip = self.bus.slip(["a", "b", "c"]).expect("short names");
         let told = Arc::clone(told);
         let envelope = Envelope::new(number.to_string(), slip).with_key(number.to_le_bytes());
@@ -267,7 +273,13 @@ fn live(life: &Life, random: &Random, next: &mut u64, told: &Arc<Mutex<Told>>) {
 }
 
 /// Runs to the end, and checks what was promised.
-fn finish(life: &Life, disk: &SimulatedDisk, level: Level, told: &Arc<Mutex<Told>>, seed: u64) {
+pub(super) fn finish(
+    life: &Life,
+    disk: &SimulatedDisk,
+    level: Level,
+    told: &Arc<Mutex<Told>>,
+    seed: u64,
+) {
     for _ in 0..10_000 {
         life.bus.turn();
     }

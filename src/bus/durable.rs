@@ -175,6 +175,26 @@ impl<P: Send + 'static> Handle<P> {
         sinks.find(|sink| sink.name() == name).cloned()
     }
 
+    /// Why the log takes nothing any more: a write or a flush of it failed, and what was not safe
+    /// by then shows when it is opened again. `None` while it works, after it was closed in order,
+    /// and on a bus without one. Worth a look after [`shutdown`](crate::Bus::shutdown), whose last
+    /// flush may be what failed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use waystage::{Bus, BusSettings, DurableSettings};
+    /// # let directory = tempfile::tempdir()?;
+    /// let durable = DurableSettings::in_directory(directory.path());
+    /// let bus: Bus<u64> = Bus::start_durable(BusSettings::default(), &durable)?;
+    /// bus.shutdown(Duration::ZERO);
+    /// assert!(bus.log_failure().is_none(), "all that ended is on the disk");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn log_failure(&self) -> Option<LogError> {
+        self.core.journal.as_ref()?.failure()
+    }
+
     /// How far a named input was taken in: the position of the last accepted envelope that had one
     /// of this name ([`Envelope::with_position`]). After a crash, whoever reads the input goes on
     /// behind it.

@@ -136,10 +136,12 @@ pub enum LogError {
     #[error("the log is closed; what was not acknowledged by then may be there or not")]
     Closed,
     /// A write or a flush failed, and nothing is certain any more until the log is opened again.
-    #[error("the log was poisoned when it could not {action}; open it again")]
+    #[error("the log was poisoned ({cause}); open it again")]
     Poisoned {
         /// What failed first.
         action: &'static str,
+        /// Where, and what the storage said.
+        cause: String,
     },
 }
 

@@ -4,12 +4,15 @@
 use super::error::LogError;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
+/// What failed, and all that its error says.
+type Failure = (&'static str, String);
+
 /// Whether the log has ended, and by what.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     is_set: AtomicBool,
     /// What failed first; `None`: it was closed.
-    failed: Mutex<Option<&'static str>>,
+    failed: Mutex<Option<Failure>>,
 }
 
 impl Poison {
@@ -25,7 +28,7 @@ impl Poison {
 
     /// Poisons the log, and gives the error back for the one who met it.
     pub(crate) fn set(&self, action: &'static str, error: LogError) -> LogError {
-        self.end(Some(action));
+        self.end(Some((action, words(&error))));
         error
     }
 
@@ -34,7 +37,13 @@ impl Poison {
         self.end(None);
     }
 
-    fn end(&self, failed: Option<&'static str>) {
+    /// What ended the log, unless it was closed or goes on.
+    pub(crate) fn failure(&self) -> Option<LogError> {
+        let failed = lock(&self.failed).clone();
+        failed.map(|(action, cause)| LogError::Poisoned { action, cause })
+    }
+
+    fn end(&self, failed: Option<Failure>) {
         let mut first = lock(&self.failed);
         // ORDERING: Relaxed under the lock, which every writer holds.
         if !self.is_set.load(Ordering::Relaxed) {
@@ -45,9 +54,20 @@ impl Poison {
     }
 
     fn error(&self) -> LogError {
-        match *lock(&self.failed) {
-            Some(action) => LogError::Poisoned { action },
-            None => LogError::Closed,
-        }
+        self.failure().unwrap_or(LogError::Closed)
     }
+}
+
+/// An error with its causes.
+fn words(error: &LogError) -> String {
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    words
 }

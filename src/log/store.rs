@@ -198,6 +198,11 @@ impl Log {
         lookup(&self.disk, place, read)
     }
 
+    /// What the log failed of, if it did.
+    pub(crate) fn failure(&self) -> Option<LogError> {
+        self.writer.poison.failure()
+    }
+
     /// Removes the segments before `lowest`, the oldest first.
     ///
     /// # Errors

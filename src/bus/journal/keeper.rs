@@ -7,9 +7,9 @@ use super::end::End;
 use super::{Journal, NotTaken, View};
 use crate::bus::core::Core;
 use crate::envelope::{Envelope, Settled};
-use crate::log::Sync;
 use crate::log::checkpoint::Writing;
 use crate::log::frame::Kind;
+use crate::log::{LogError, Sync};
 use crate::sync::{lock, spawn_thread};
 
 /// How long the keeper sleeps when nothing is to be done.
@@ -117,6 +117,11 @@ impl<P: Send + 'static> Journal<P> {
         self.remove_before(end.lowest).map_err(NotTaken::Log)
     }
 
+    /// What the log failed of, if it did.
+    pub(crate) fn failure(&self) -> Option<LogError> {
+        self.log.failure()
+    }
+
     /// Flushes and tells what waits, and closes the log: it can be opened elsewhere then.
     pub(crate) fn end(&self, core: &Core<P>) {
         self.ends.stop();
@@ -127,7 +132,8 @@ impl<P: Send + 'static> Journal<P> {
         }
         // An attempt that ends later must not write where somebody else does then.
         self.sinks.iter().for_each(|sink| sink.close());
-        // Who is still in a handler finds the log closed. What counts is what was flushed.
+        // Who is still in a handler finds the log closed. What counts is what was flushed; whoever
+        // asks for the log's failure hears of a flush that failed.
         drop(self.log.end());
         for end in self.ends.take(None) {
             let (envelope, end) = self.judge(end);

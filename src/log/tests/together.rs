@@ -120,7 +120,7 @@ fn b11_the_first_failed_flush_is_final_and_all_are_told() {
     disk.fail_at(disk.operations() + 1, Fault::Error(std::io::ErrorKind::Other));
     assert!(matches!(receipts[0].wait(), Err(LogError::Storage { action: "flush", .. })));
     for receipt in &receipts {
-        assert!(matches!(receipt.wait(), Err(LogError::Poisoned { action: "flush" })));
+        assert!(matches!(receipt.wait(), Err(LogError::Poisoned { action: "flush", .. })));
         assert!(receipt.is_acknowledged().is_err());
     }
     assert!(matches!(log.append(b"x"), Err(LogError::Poisoned { .. })));
@@ -203,8 +203,11 @@ fn a_queued_record_that_is_not_written_is_not_acknowledged() {
         assert!(!queued.is_acknowledged().unwrap());
         disk.fail_at(disk.operations(), Fault::Error(std::io::ErrorKind::Other));
         assert!(log.append(b"own").and_then(|receipt| receipt.wait()).is_err());
-        assert!(matches!(queued.is_acknowledged(), Err(LogError::Poisoned { action: "write" })));
-        assert!(matches!(queued.wait(), Err(LogError::Poisoned { action: "write" })));
+        assert!(matches!(
+            queued.is_acknowledged(),
+            Err(LogError::Poisoned { action: "write", .. })
+        ));
+        assert!(matches!(queued.wait(), Err(LogError::Poisoned { action: "write", .. })));
     }
 }
 

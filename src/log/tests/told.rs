@@ -50,7 +50,7 @@ fn all_are_told(ahead: usize, action: &'static str) {
     for (index, waiting) in all.iter_mut().enumerate() {
         assert!(waiting.task.is_woken.load(Relaxed), "task {index} sleeps for ever");
         let told = waiting.poll();
-        let Poll::Ready(Err(LogError::Poisoned { action: told })) = told else {
+        let Poll::Ready(Err(LogError::Poisoned { action: told, .. })) = told else {
             panic!("task {index}: {told:?}")
         };
         assert_eq!(told, action);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -124,6 +124,9 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
             "look at it with `waystage log verify {shown}`; `waystage log salvage {shown} --to \
              DIR` saves what is left, --fresh begins anew"
         ),
+        BusError::Log(error) if has_failed(error) => {
+            "mend what the storage says; nothing is lost, and the next run goes on".to_owned()
+        }
         BusError::Log(_) => {
             "free room, or mend what the message names: `dir` of [durable] and the \
                              outputs have to be writable"
@@ -140,15 +143,41 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
         }
         cause = error.source();
     }
-    Problem::new(what, help)
+    match error {
+        BusError::Log(error) if has_failed(error) => Problem::failure(what, help),
+        _ => Problem::new(what, help),
+    }
+}
+
+/// Whether the storage failed where nothing is wrong with the directory's name or rights.
+fn has_failed(error: &LogError) -> bool {
+    let source = match error {
+        LogError::Storage { source, .. } | LogError::NoRoom { source, .. } => source,
+        LogError::Poisoned { .. } => return true,
+        _ => return false,
+    };
+    !matches!(
+        source.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+    )
 }
 
 /// Takes up what an earlier run left; how many records that are.
 ///
 /// # Errors
-/// When the log has records for stages that the flow does not have.
-pub fn recover(bus: &Bus<Record>) -> Result<usize, Problem> {
+/// When the log has records for stages that the flow does not have, or cannot be written.
+pub fn recover(bus: &Bus<Record>, flow: &Flow) -> Result<usize, Problem> {
     bus.recover(Missing::Refuse).map(|recovery| recovery.taken_up).map_err(|error| {
+        if let (BusError::Log(_), Some(durable)) = (&error, &flow.durable) {
+            return wrong(&error, &directory(flow, durable));
+        }
         let help = "put the stage back into the flow until its records are done, or begin anew \
                     with --fresh";
         Problem::new(error.to_string(), help)

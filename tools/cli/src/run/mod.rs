@@ -87,17 +87,27 @@ pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Ends a run that cannot start; `json` prints why as a document too.
+/// Ends a run that cannot start as nothing it was asked for makes sense; `json` prints why as a
+/// document too.
 ///
 /// # Errors
 /// Standard output took no more.
 pub fn usage(json: bool, messages: &[String], console: &mut Console<'_>) -> io::Result<Exit> {
+    not_started(Exit::Usage, json, messages, console)
+}
+
+fn not_started(
+    exit: Exit,
+    json: bool,
+    messages: &[String],
+    console: &mut Console<'_>,
+) -> io::Result<Exit> {
     if json {
-        let error = json!({"kind": "usage", "messages": messages});
+        let error = json!({"kind": exit.name(), "messages": messages});
         let document = json!({"schema": report::json::SCHEMA, "error": error});
         unless_closed(console.document(&document))?;
     }
-    Ok(Exit::Usage)
+    Ok(exit)
 }
 
 /// `waystage run`: reads the flow file and runs it.
@@ -154,8 +164,10 @@ pub fn run(
                     count => format!("{count} errors"),
                 }
             ));
+            let has_failed = problems.iter().any(|problem| problem.is_failure);
+            let exit = if has_failed { Exit::Failed } else { Exit::Usage };
             let messages: Vec<_> = problems.into_iter().map(|problem| problem.what).collect();
-            return usage(options.json, &messages, console);
+            return not_started(exit, options.json, &messages, console);
         }
     };
     describe(flow, options, &prepared, console);

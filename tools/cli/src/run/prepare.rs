@@ -86,7 +86,7 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
     if flow.durable.is_some() {
         durable::positions(&bus, flow, &mut sources)?;
     }
-    let recovered = durable::recover(&bus).map_err(one)? as u64;
+    let recovered = durable::recover(&bus, flow).map_err(one)? as u64;
     let ledger = Arc::new(Ledger::new());
     let progress = Progress::new(options.progress, &flow.name, &sources);
     let outputs = kept.outputs.iter().map(|(_, output)| Arc::clone(output)).collect();

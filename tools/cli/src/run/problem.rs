@@ -9,12 +9,19 @@ pub struct Problem {
     pub what: String,
     /// What to do.
     pub help: String,
+    /// Whether the machine failed, and nothing is wrong with what was asked for.
+    pub is_failure: bool,
 }
 
 impl Problem {
     /// A problem with its remedy.
     pub fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { what: what.into(), help: help.into() }
+        Self { what: what.into(), help: help.into(), is_failure: false }
+    }
+
+    /// A failure of the machine, with what to do.
+    pub fn failure(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { is_failure: true, ..Self::new(what, help) }
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Watched {
     pub ledger: Arc<Ledger>,
     /// Tallies and outputs.
     pub kept: Kept,
+    /// What the log failed of, if it did.
+    pub log_failure: Option<String>,
 }
 
 /// Runs it.
@@ -143,6 +145,7 @@ pub fn watch(
     progress.clear();
     let snapshot = bus.snapshot();
     let shutdown = bus.shutdown(Duration::ZERO);
+    let log_failure = bus.log_failure().map(|error| error.to_string());
     let (books, leftovers) = watch.close(&shutdown.leftovers);
     watch.agree_tallies();
     let (in_log, in_memory): (Vec<_>, Vec<_>) =
@@ -171,6 +174,7 @@ pub fn watch(
         workers,
         ledger,
         kept,
+        log_failure,
     }
 }
 

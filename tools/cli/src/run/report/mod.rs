@@ -102,9 +102,11 @@ impl Report {
             workers,
             ledger,
             kept,
+            log_failure,
         } = watched;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (written, mut failures) = parts::finish_outputs(&kept.outputs);
+        failures.extend(log_failure);
         let at = snapshot.stages.iter().enumerate().map(|(at, stage)| (stage.name.as_str(), at));
         let at: HashMap<&str, usize> = at.collect();
         leftovers.sort_by_key(|left| at.get(left.stage.as_str()).copied());

@@ -41,8 +41,8 @@ fn the_log_is_written_back_before_the_outputs() {
     }
 }
 
-/// A flush of an output fails, and the process ends. The next one finds the output whole, in memory;
-/// what it makes durable of the log has to be on the disk with it.
+/// A flush of an output fails, and the process ends. The next one finds the output whole, in
+/// memory; what it makes durable of the log has to be on the disk with it.
 #[test]
 fn a_failed_flush_leaves_an_output_in_memory_only() {
     for fault in 0..OPERATIONS {

@@ -99,7 +99,8 @@ fn compare(shape: &str, envelopes: u64, subjects: &[(&str, Run); 2], arguments: 
     for ((name, _), own) in subjects.iter().zip(&times) {
         let row = Summary::of(own, &times[0]);
         println!(
-            "{shape:<18} {name:<6} {:>11.0} {:>9.0} {:>9.0}  {:>6.2} {:>6.2} ... {:>4.2}  {}/{tries}",
+            "{shape:<18} {name:<6} {:>11.0} {:>9.0} {:>9.0}  {:>6.2} {:>6.2} ... {:>4.2}  \
+             {}/{tries}",
             row.median,
             row.min,
             row.max,

@@ -12,8 +12,8 @@ use crate::stage::settings::Level;
 use crate::sync::{Mutex, lock};
 
 const LEVEL: Level = Level::ExactlyOnce;
-/// Operations of a checkpoint or a flush, at most.
-const OPERATIONS: usize = 12;
+/// Operations of a few settlements and their flushes, at most.
+const OPERATIONS: usize = 40;
 
 fn told() -> Arc<Mutex<Told>> {
     Arc::new(Mutex::new(Told::default()))

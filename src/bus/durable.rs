@@ -185,7 +185,7 @@ impl<P: Send + 'static> Handle<P> {
     /// # use waystage::{Bus, BusSettings, DurableSettings};
     /// # let directory = tempfile::tempdir()?;
     /// let durable = DurableSettings::in_directory(directory.path());
-    /// let bus: Bus<u64> = Bus::start_durable(BusSettings::default(), &durable)?;
+    /// let bus: Bus<String> = Bus::start_durable(BusSettings::default(), &durable)?;
     /// bus.shutdown(Duration::ZERO);
     /// assert!(bus.log_failure().is_none(), "all that ended is on the disk");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

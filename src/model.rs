@@ -265,7 +265,7 @@ pub fn log(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> Result<Log, LogError> 
 pub fn log_by(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, sync: Sync) -> Result<Log, LogError> {
     let settings =
         LogSettings { segment_bytes: 4_096, sync, seed: Some(1), ..LogSettings::default() };
-    Ok(Log::on(disk, &settings, clock, &[])?.0)
+    Ok(Log::on(disk, &settings, clock, None)?.0)
 }
 
 /// The stages of a bus. A model keeps them to its end: loom does not see the counts of std's `Arc`,

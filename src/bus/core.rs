@@ -576,7 +576,7 @@ impl<P: Send + 'static> Engine<P> for Core<P> {
         step: Fate,
         emits: &mut Vec<Envelope<P>>,
         left: &Left<'_>,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<Vec<Envelope<P>>, Unwritten> {
         self.record_step(envelope, step, emits, left)
     }
 

@@ -79,6 +79,9 @@ impl<P: Payload + Send + 'static> Bus<P> {
     ) -> Self {
         let shared = Arc::clone(pool.shared());
         let seed = settings.seed.unwrap_or_else(machine_seed);
+        for sink in journal.sinks() {
+            sink.belong_to(number);
+        }
         let journal = Some(Arc::new(journal));
         let core = Arc::new(Core::new(number, settings, shared, seed, journal));
         Self { handle: Handle { core }, pool: Arc::clone(pool) }
@@ -94,8 +97,9 @@ impl<P: Payload + Send + 'static> Bus<P> {
 
 impl<P: Send + 'static> Bus<P> {
     /// Takes up what the log holds: each stage gets its envelopes in the order in which they came
-    /// in, with the attempts they had, and before new work. Durable stages refuse publishes until
-    /// this was called, if there is anything. On a bus without a log it does nothing.
+    /// in, with the attempts they had, and before new work. Sinks begin here: one that empties its
+    /// file does so now. Durable stages refuse publishes until this was called, if there is
+    /// anything, or if there are sinks. On a bus without a log it does nothing.
     ///
     /// # Errors
     /// [`BusError::MissingStages`] when the log has envelopes for stages that are not open and
@@ -130,6 +134,7 @@ impl<P: Send + 'static> Bus<P> {
                 return Err(BusError::MissingStages(names.into_iter().collect()));
             }
         }
+        journal.begin_sinks()?;
         for id in absent.into_iter().flat_map(|(_, ids)| ids) {
             if missing == Missing::Keep {
                 recovery.kept += 1;
@@ -180,7 +185,7 @@ impl<P: Send + 'static> Handle<P> {
     /// # use waystage::{Bus, BusSettings, DurableSettings};
     /// # let directory = tempfile::tempdir()?;
     /// let durable = DurableSettings::in_directory(directory.path());
-    /// let bus: Bus<u64> = Bus::start_durable(BusSettings::default(), &durable)?;
+    /// let bus: Bus<String> = Bus::start_durable(BusSettings::default(), &durable)?;
     /// bus.shutdown(Duration::ZERO);
     /// assert!(bus.log_failure().is_none(), "all that ended is on the disk");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -249,28 +254,19 @@ impl<P: Send + 'static> Core<P> {
         }
     }
 
-    /// Writes down a step; false when the log did not take it.
+    /// Writes down a step; emits whose id is known are handed back.
     pub(crate) fn record_step(
         &self,
         envelope: &mut Envelope<P>,
         step: Fate,
         emits: &mut Vec<Envelope<P>>,
         left: &Left<'_>,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<Vec<Envelope<P>>, Unwritten> {
         let Some(journal) = &self.journal else { return Err(Unwritten::Failed) };
         let levels: Vec<Level> = emits.iter().map(|emit| self.level_of_emit(emit)).collect();
-        let known = journal.record(
-            (&self.registry, self.clock()),
-            envelope,
-            step,
-            (emits, &levels),
-            left,
-        )?;
-        let desk = Desk::outside(&**self.scheduler());
-        for emit in known {
-            self.settle(&desk, emit, Settled::Dropped);
-        }
-        Ok(())
+        journal
+            .record((&self.registry, self.clock()), envelope, step, (emits, &levels), left)
+            .map_err(Unwritten::from)
     }
 
     /// The level of the stage that an emit of a durable envelope enters; at least once where that

@@ -16,6 +16,7 @@ mod keeper;
 mod letters;
 mod recall;
 mod settings;
+mod stragglers;
 mod wire;
 
 use std::collections::{BTreeMap, HashSet};
@@ -74,6 +75,8 @@ pub(crate) struct Journal<P> {
     /// The segment in which the last checkpoint stands, or the first one, and its number.
     checkpoint: Mutex<(u64, u64)>,
     sinks: Vec<Arc<SinkFile>>,
+    /// Who reads a wire form, or removes segments.
+    files: Mutex<()>,
     settings: DurableSettings,
 }
 
@@ -89,7 +92,7 @@ impl<P: Send + 'static> Journal<P> {
         let mut sinks = Vec::new();
         let (log, recovered) = Log::open_with(directory, settings.log, &mut || {
             sinks = SinkFile::open_all(&settings.sinks)?;
-            Ok(sinks.clone())
+            Ok(Some(sinks.clone()))
         })?;
         Self::on(log, recovered, sinks, settings)
     }
@@ -111,16 +114,16 @@ impl<P: Send + 'static> Journal<P> {
             wire: Wire::new(),
             ends: Ends::new(),
             keeper: Mutex::new(None),
-            is_replayed: AtomicBool::new(state.open_len() == 0),
+            is_replayed: AtomicBool::new(state.open_len() == 0 && sinks.is_empty()),
             opened_at: state.sequence(),
             checkpoint: Mutex::new(checkpoint),
             settings: settings.clone(),
             sinks,
+            files: Mutex::new(()),
             state: Mutex::new(state),
             log,
         };
         journal.set_window()?;
-        journal.begin_sinks()?;
         Ok(journal)
     }
 
@@ -137,7 +140,7 @@ impl<P: Send + 'static> Journal<P> {
     }
 
     /// Brings the sinks to what the log says of them, and writes down those that are new.
-    fn begin_sinks(&self) -> Result<(), LogError> {
+    pub(crate) fn begin_sinks(&self) -> Result<(), LogError> {
         let state = lock(&self.state);
         let new = crate::log::sink::settle(&state, &self.sinks)?;
         let mut body = Vec::new();

@@ -159,6 +159,9 @@ impl<P: Send + 'static> Bus<P> {
         let must = "small enough that all slots together take at most 4 GiB";
         demand(bytes as u64 <= RING_BYTES_MAX, "capacity", settings.capacity, must)
             .map_err(wrong)?;
+        if let Some(handler) = &handler {
+            fits(name, &settings, handler)?;
+        }
         let is_durable = settings.level != Level::AtMostOnce;
         if (is_durable || settings.saves > 0) && self.core.journal.is_none() {
             return Err(BusError::NotDurable { stage: name.to_owned() });
@@ -207,9 +210,12 @@ impl<P: Send + 'static> Bus<P> {
     /// Gives a stage that was opened without one its handler; false when it has one.
     ///
     /// # Errors
-    /// [`BusError::UnknownStage`].
+    /// [`BusError::UnknownStage`], and [`BusError::StageSetting`] where a stage that saves state
+    /// would get a batch handler.
     pub fn set_handler(&self, name: &str, handler: Handler<P>) -> Result<bool, BusError> {
-        Ok(self.find(name)?.set_handler(handler))
+        let stage = self.find(name)?;
+        fits(name, stage.settings(), &handler)?;
+        Ok(stage.set_handler(handler))
     }
 
     /// One turn on the caller's thread, for a bus with `workers: 0`: see [`Pool::turn`].
@@ -238,6 +244,15 @@ impl<P: Send + 'static> Bus<P> {
         let nearest = registry::nearest(name, known);
         Err(BusError::UnknownStage { name: name.to_owned(), nearest })
     }
+}
+
+/// Whether a stage with these settings can have this handler.
+fn fits<P>(stage: &str, settings: &StageSettings, handler: &Handler<P>) -> Result<(), BusError> {
+    // The attempts of a batch would not find what the others of it save.
+    let is_fine = settings.saves == 0 || !handler.is_batch();
+    let must = "0 with a batch handler, whose attempts do not see each other's state";
+    let wrong = |source| BusError::StageSetting { stage: stage.to_owned(), source };
+    demand(is_fine, "saves", settings.saves, must).map_err(wrong)
 }
 
 impl<P: Send + 'static> Deref for Bus<P> {

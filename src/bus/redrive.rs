@@ -170,8 +170,8 @@ impl<P: Send + 'static> Core<P> {
         if !journal.is_replayed() || stage.takes_publish().is_err() {
             return Err(Left);
         }
-        let envelope = journal.recall_letter(&self.registry, self.number, self.clock(), &letter);
-        let mut envelope = envelope.map_err(|_unread| Left)?;
+        let envelope = journal.recall_letter(&self.registry, self.number, self.clock(), number);
+        let Some(mut envelope) = envelope.map_err(|_unread| Left)? else { return Ok(None) };
         self.begin_anew(&mut envelope, &stage);
         if to.is_some() {
             envelope.extras_mut().cause = None;

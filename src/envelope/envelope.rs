@@ -53,8 +53,8 @@ pub(crate) struct Extras<P> {
     pub(crate) callback: Option<Kept<P, Settled>>,
     /// What a completion waits for; it gets the envelope, the callback then does not.
     pub(crate) tracker: Option<Kept<P, Settled>>,
-    /// Set while the envelope is on its way to, or at, a dead-letter stage, and when the log keeps it
-    /// as a dead letter.
+    /// Set while the envelope is on its way to, or at, a dead-letter stage, and when the log keeps
+    /// it as a dead letter.
     pub(crate) cause: Option<Box<Cause>>,
     /// How often it was re-driven from the dead letters.
     pub(crate) redrives: u16,

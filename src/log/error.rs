@@ -52,6 +52,16 @@ pub enum LogError {
         /// What is wrong.
         fault: SinkFault,
     },
+    /// What the last records added to a sink may not be there, and the sink is not among those
+    /// given.
+    #[error(
+        "the log was not closed, and what its last records added to output `{0}` may not be there; \
+         open it once with that output"
+    )]
+    SinkNotGiven(String),
+    /// The file of a sink is open for another log, or for the same one elsewhere.
+    #[error("output {0} is written by another log; stop that first, or write elsewhere")]
+    SinkTaken(String),
     /// Somebody writes to it.
     #[error(
         "the log in `{0}` is open for writing elsewhere; stop that first, or open it read-only"

@@ -130,7 +130,11 @@ impl Fold<'_> {
                 self.changes.push(Change::State(name.into(), before));
             }
             Entry::Source { name, value } => {
-                let before = self.state.sources.insert(name.into(), value.into());
+                let sources = &mut self.state.sources;
+                let before = match value {
+                    [] => sources.remove(name),
+                    value => sources.insert(name.into(), value.into()),
+                };
                 self.changes.push(Change::Source(name.into(), before));
             }
             Entry::Sink { name, sink } => {

@@ -239,10 +239,13 @@ fn judged(surveys: &[&Survey], first: u64) -> Result<Verdict, LogError> {
 /// As [`inspect`], and then nothing was changed; or what the storage says.
 pub(crate) fn recover(
     disk: &dyn Disk,
-    sinks: &[Arc<SinkFile>],
+    sinks: Option<&[Arc<SinkFile>]>,
 ) -> Result<Option<Recovered>, LogError> {
     let recovered = inspect(disk)?;
-    let recovered = recovered.map(|found| sink::agree(disk, found, sinks)).transpose()?;
+    let recovered = match (recovered, sinks) {
+        (Some(found), Some(sinks)) => Some(sink::agree(disk, found, sinks)?),
+        (recovered, _) => recovered,
+    };
     remove_unfinished(disk)?;
     // A name that is there may be one that a killed process gave and never flushed.
     disk.sync_names().map_err(LogError::storage("flush", "the log's directory"))?;

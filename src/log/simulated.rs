@@ -128,6 +128,18 @@ impl SimulatedDisk {
         Self(Arc::new(Mutex::new(state)))
     }
 
+    /// What is left when the system had written the whole log by itself, and nothing of the sinks
+    /// that was not flushed.
+    pub(crate) fn after_write_back(&self) -> Self {
+        let left = self.after_kill();
+        left.with(|state| {
+            for &file in state.sinks.values() {
+                state.files[file] = Content::settled(state.files[file].durable.clone());
+            }
+        });
+        left
+    }
+
     /// Changes bytes of a file on the medium and in the cache, behind everybody's back.
     pub(crate) fn tamper(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         self.with(|state| {

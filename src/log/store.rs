@@ -55,17 +55,18 @@ impl Log {
     /// When somebody else has it open, when it is damaged, and what the storage says. Then nothing
     /// was changed.
     pub fn open(path: &Path, settings: LogSettings) -> Result<(Self, Option<Recovered>), LogError> {
-        Self::open_with(path, settings, &mut || Ok(Vec::new()))
+        Self::open_with(path, settings, &mut || Ok(None))
     }
 
-    /// The same with sinks, which are opened when nobody else can write to the log any more.
+    /// The same with all sinks of a bus, which are opened when nobody else can write to the log any
+    /// more. Without any (`None`) whoever opens it does not care for what records added to sinks.
     ///
     /// # Errors
     /// As [`open`](Self::open), and what opening the sinks says.
     pub(crate) fn open_with(
         path: &Path,
         settings: LogSettings,
-        sinks: &mut dyn FnMut() -> Result<Vec<Arc<SinkFile>>, LogError>,
+        sinks: &mut dyn FnMut() -> Result<Option<Vec<Arc<SinkFile>>>, LogError>,
     ) -> Result<(Self, Option<Recovered>), LogError> {
         settings.check()?;
         let shown = path.display().to_string();
@@ -75,7 +76,7 @@ impl Log {
             return Err(LogError::Locked(shown));
         };
         let (folder, clock) = (Arc::new(folder), Arc::new(SystemClock::new()));
-        let (log, recovered) = Self::on(folder, &settings, clock, &sinks()?)?;
+        let (log, recovered) = Self::on(folder, &settings, clock, sinks()?.as_deref())?;
         Background::start(&log.writer).map_err(LogError::storage("start a thread for", &shown))?;
         Ok((log, recovered))
     }
@@ -103,8 +104,8 @@ impl Log {
         for &number in &numbers {
             let name = segment::name(number);
             folder.remove(&name).map_err(LogError::storage("remove", &name))?;
+            folder.sync_names().map_err(LogError::storage("flush", &shown))?;
         }
-        folder.sync_names().map_err(LogError::storage("flush", &shown))?;
         Ok(numbers.len())
     }
 
@@ -113,7 +114,7 @@ impl Log {
         disk: Arc<dyn Disk>,
         settings: &LogSettings,
         clock: Arc<dyn Clock>,
-        sinks: &[Arc<SinkFile>],
+        sinks: Option<&[Arc<SinkFile>]>,
     ) -> Result<(Self, Option<Recovered>), LogError> {
         settings.check()?;
         let recovered = recover(&*disk, sinks)?;
@@ -123,7 +124,7 @@ impl Log {
             seed: settings.seed.unwrap_or_else(machine_seed),
         };
         let mut tail = Tail::open(Arc::clone(&disk), recovered.as_ref(), tail_settings)?;
-        tail.set_sinks(sinks.iter().map(SinkFile::flusher).collect());
+        tail.set_sinks(sinks.unwrap_or_default().iter().map(SinkFile::flusher).collect());
         let writer = Arc::new(Writer::new(tail, clock, settings.sync));
         Ok((Self { writer, disk, sync: settings.sync }, recovered))
     }

@@ -71,7 +71,7 @@ fn open(
     disk: &SimulatedDisk,
     settings: TailSettings,
 ) -> Result<(Option<Recovered>, Tail), LogError> {
-    let recovered = recover(disk, &[])?;
+    let recovered = recover(disk, None)?;
     let tail = Tail::open(Arc::new(disk.clone()), recovered.as_ref(), settings)?;
     Ok((recovered, tail))
 }

@@ -268,11 +268,15 @@ impl<P> Context<'_, P> {
     /// written the attempt fails.
     ///
     /// # Errors
-    /// [`LastingError`] when the envelope is in memory only, and when the attempt adds more than
-    /// 16 MiB.
+    /// [`LastingError`] when the envelope is in memory only, when the sink is of another bus, and
+    /// when the attempt adds more than 16 MiB.
     pub fn write(&mut self, sink: &Arc<SinkFile>, bytes: &[u8]) -> Result<(), LastingError> {
         if !self.envelope.is_durable() {
             return Err(LastingError::NotDurable);
+        }
+        let bus = self.envelope.current().map(Route::bus);
+        if !bus.is_some_and(|bus| sink.is_of(bus)) {
+            return Err(LastingError::ForeignSink);
         }
         let lasting = self.notebook.lasting.get_or_insert_default();
         add(&mut lasting.writes, sink, bytes)

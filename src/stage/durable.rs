@@ -58,19 +58,26 @@ impl<P: Send + 'static> Turn<'_, P> {
             envelope.arrive();
         }
         let step = if has_next { Fate::Hop } else { Fate::Completed };
-        if let Err(unwritten) = self.engine.record(&mut envelope, step, &mut emits, &left) {
-            // Callbacks may run now, and not under the locks of sinks.
-            drop(left);
-            for emit in emits {
-                self.engine.settle(self.desk, emit, Settled::Undelivered);
+        let recorded = self.engine.record(&mut envelope, step, &mut emits, &left);
+        let known = match recorded {
+            Ok(known) => known,
+            Err(unwritten) => {
+                // Callbacks may run now, and nothing waits for them.
+                drop(left);
+                for emit in emits {
+                    self.engine.settle(self.desk, emit, Settled::Undelivered);
+                }
+                self.not_written(stage, envelope, unwritten, Cause::NotLogged);
+                return None;
             }
-            self.not_written(stage, envelope, unwritten, Cause::NotLogged);
-            return None;
-        }
+        };
         let Left { saves, written, .. } = left;
         written.commit();
         if let Some(saved) = &stage.saved {
             saved.apply(saves);
+        }
+        for emit in known {
+            self.engine.settle(self.desk, emit, Settled::Dropped);
         }
         for emit in emits {
             self.send_recorded(emit);

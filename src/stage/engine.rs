@@ -92,8 +92,8 @@ pub trait Engine<P>: Send + Sync + 'static {
         Block::new()
     }
     /// Writes down what an attempt of a durable envelope led to, before anything moves, together
-    /// with the emits that came of it, of which those whose id is known already are taken out, and
-    /// with what it leaves behind.
+    /// with the emits that came of it and with what it leaves behind. Emits whose id is known
+    /// already are taken out, and handed back.
     ///
     /// # Errors
     /// When it was not written: then the log has the envelope as it was.
@@ -103,7 +103,7 @@ pub trait Engine<P>: Send + Sync + 'static {
         _step: Fate,
         _emits: &mut Vec<Envelope<P>>,
         _left: &Left<'_>,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<Vec<Envelope<P>>, Unwritten> {
         Err(Unwritten::Failed)
     }
     /// Writes down that an emit of an envelope in memory enters a durable stage.

@@ -85,6 +85,13 @@ impl<P> Handler<P> {
     }
 }
 
+impl<P> Handler<P> {
+    /// Whether it is called once per batch.
+    pub(crate) fn is_batch(&self) -> bool {
+        matches!(self.0, Kind::Batch(_))
+    }
+}
+
 impl<P> fmt::Debug for Handler<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {

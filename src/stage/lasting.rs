@@ -26,6 +26,9 @@ pub enum LastingError {
          stage with a durable level"
     )]
     NotDurable,
+    /// The sink belongs to another bus, or to an earlier one.
+    #[error("the sink belongs to another bus; ask this one for it with `sink`")]
+    ForeignSink,
     /// The stage saves nothing.
     #[error("this stage saves nothing; set `saves` to the bytes it may save")]
     NotSaving,
@@ -125,9 +128,10 @@ impl Saved {
         let new = saves.iter().filter(|(_, value)| !value.is_empty());
         let more: usize = new.map(|(key, value)| key.len() + value.len()).sum();
         let less: usize = saves.keys().map(|key| held.bytes_of(key)).sum();
-        let size = (held.bytes + more).saturating_sub(less);
+        let (bytes, size) = (held.bytes, (held.bytes + more).saturating_sub(less));
         drop(held);
-        if size <= self.limit {
+        // One that is above the bound, which was higher once, may get smaller.
+        if size <= self.limit || size <= bytes {
             return Ok(());
         }
         match before {

@@ -22,3 +22,4 @@ mod reopened;
 mod simulator;
 mod workers;
 mod world;
+mod write_back;

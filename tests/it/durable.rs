@@ -269,3 +269,47 @@ fn an_id_that_a_dead_letter_stage_handled_is_free() {
         assert!(report.drained && report.conservation.holds(), "{report:?}");
     }
 }
+
+/// A dead letter, and an envelope that stays open, move on with the log: the segments where they
+/// stood go, and they are what they were.
+#[test]
+fn stragglers_keep_no_segments() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = DurableSettings::in_directory(directory.path());
+    settings.log.segment_bytes = 64 << 10;
+    settings.checkpoint_segments = 2;
+    let open = || {
+        let nobody = BusSettings { workers: 0, ..BusSettings::default() };
+        let bus: Bus<String> = Bus::start_durable(nobody, &settings).unwrap();
+        bus.add_stage("busy", durable(Level::AtLeastOnce), |context| {
+            if context.payload() == "dies" { Err(Failure::permanent("as told")) } else { Ok(()) }
+        })
+        .unwrap();
+        bus.open_stage("waits", durable(Level::AtLeastOnce), None).unwrap();
+        bus
+    };
+    let bus = open();
+    let publish = |stage: &str, payload: &str| {
+        let envelope = Envelope::new(payload.to_owned(), bus.slip([stage]).unwrap());
+        drop(bus.publish_durable(envelope).unwrap());
+    };
+    bus.set_handler("waits", waystage::Handler::each(|_| Ok(()))).unwrap();
+    bus.pause_stage("waits").unwrap();
+    bus.resume_stage("waits").unwrap();
+    publish("busy", "dies");
+    publish("waits", "is open");
+    bus.pause_stage("waits").unwrap();
+    for _ in 0..200 {
+        for _ in 0..50 {
+            publish("busy", &"x".repeat(100));
+        }
+        while bus.turn() > 0 {}
+    }
+    let segments = std::fs::read_dir(directory.path()).unwrap().count();
+    assert!(segments <= 8, "{segments} segments are kept for two envelopes");
+    drop(bus);
+    let bus = open();
+    let letters = bus.dead_letters();
+    assert_eq!((letters.len(), letters[0].stage.as_str()), (1, "busy"));
+    assert_eq!(bus.recover(Missing::Refuse).unwrap().taken_up, 1);
+}

@@ -36,8 +36,8 @@ fn open(directory: &Path) -> Result<Bus<String>, BusError> {
 
 fn publish(bus: &Bus<String>, payloads: &[&str]) {
     for payload in payloads {
-        let slip = bus.slip(["write"]).unwrap();
-        bus.publish(Envelope::new((*payload).to_owned(), slip)).unwrap();
+        let slip = bus.slip(["write"]).expect("a short name");
+        bus.publish(Envelope::new((*payload).to_owned(), slip)).expect("there is room");
     }
 }
 
@@ -238,4 +238,113 @@ fn stages_ahead_are_missing_too() {
     }
     bus.add_stage("b", durable(), |_| Ok(())).unwrap();
     assert_eq!(bus.recover(Missing::Refuse).unwrap().taken_up, 1);
+}
+
+/// A handler that returns after its bus was shut down writes nothing: the file is another bus's by
+/// then.
+#[test]
+fn who_comes_late_does_not_write_over_the_next_bus() {
+    let directory = tempfile::tempdir().unwrap();
+    let bus_settings = || BusSettings { workers: 2, ..BusSettings::default() };
+    let bus: Bus<String> = Bus::start_durable(bus_settings(), &settings(directory.path())).unwrap();
+    let sink = bus.sink("out").unwrap();
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    let waits = std::sync::Mutex::new(waits);
+    let (came, comes) = std::sync::mpsc::channel::<()>();
+    let durable = || StageSettings { level: Level::AtLeastOnce, ..StageSettings::default() };
+    bus.add_stage("write", durable(), move |context| {
+        came.send(()).map_err(|_gone| Failure::new("nobody waits"))?;
+        let _ = waits.lock().expect("nobody panics").recv();
+        context.write(&sink, b"late\n")?;
+        Ok(())
+    })
+    .unwrap();
+    bus.recover(Missing::Refuse).unwrap();
+    publish(&bus, &["late"]);
+    comes.recv().unwrap();
+    assert!(!bus.shutdown(Duration::from_millis(1)).drained);
+
+    let next = open(directory.path()).unwrap();
+    publish(&next, &["next"]);
+    drop(go_on);
+    let report = next.shutdown(LIMIT);
+    assert!(report.drained, "{report:?}");
+    drop(bus);
+    let out = fs::read_to_string(directory.path().join("deep/out.txt")).unwrap();
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["late", "next"], "the late one was handled again by the next bus");
+}
+
+#[test]
+fn a_sink_has_one_bus_and_one_log() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = open(one.path()).unwrap();
+    let mut other = settings(two.path());
+    other.sinks = vec![SinkSettings::new("mine", one.path().join("deep/out.txt"))];
+    let nobody = || BusSettings { workers: 0, ..BusSettings::default() };
+    let refused = Bus::<String>::start_durable(nobody(), &other).unwrap_err();
+    assert!(matches!(refused, BusError::Log(LogError::SinkTaken(_))), "{refused}");
+
+    let second: Bus<String> = Bus::start_durable(nobody(), &settings(two.path())).unwrap();
+    let foreign = first.sink("out").unwrap();
+    let durable = StageSettings { level: Level::AtLeastOnce, ..StageSettings::default() };
+    second
+        .add_stage("write", durable, move |context| {
+            let error = context.write(&foreign, b"x").unwrap_err();
+            assert_eq!(error, LastingError::ForeignSink);
+            Ok(())
+        })
+        .unwrap();
+    second.recover(Missing::Refuse).unwrap();
+    publish(&second, &["a"]);
+    while second.turn() > 0 {}
+    assert_eq!(second.conservation().completed, 1);
+    assert_eq!(first.sink("out").unwrap().length(), 0);
+}
+
+/// An attempt of a batch would not find what the others of its batch save.
+#[test]
+fn a_batch_handler_saves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let nobody = BusSettings { workers: 0, ..BusSettings::default() };
+    let bus: Bus<String> = Bus::start_durable(nobody, &settings(directory.path())).unwrap();
+    let saving = StageSettings { level: Level::AtLeastOnce, saves: 10, ..Default::default() };
+    let refused = bus.add_batch_stage("batch", saving.clone(), |_| Ok(())).unwrap_err();
+    assert!(refused.to_string().contains("0 with a batch handler"), "{refused}");
+    bus.open_stage("batch", saving, None).unwrap();
+    assert!(bus.set_handler("batch", waystage::Handler::batch(|_| Ok(()))).is_err());
+    assert!(bus.set_handler("batch", waystage::Handler::each(|_| Ok(()))).unwrap());
+}
+
+/// A bus that is not told of an output does not take for safe what was added to it last.
+#[test]
+fn an_output_that_is_not_given_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut with = settings(directory.path());
+    with.log.sync = waystage::log::Sync::Os;
+    let nobody = || BusSettings { workers: 0, ..BusSettings::default() };
+    let bus: Bus<String> = Bus::start_durable(nobody(), &with).unwrap();
+    let sink = bus.sink("out").unwrap();
+    let durable = StageSettings { level: Level::AtLeastOnce, ..StageSettings::default() };
+    bus.add_stage("write", durable, move |context| {
+        context.write(&sink, b"line\n")?;
+        Ok(())
+    })
+    .unwrap();
+    bus.recover(Missing::Refuse).unwrap();
+    publish(&bus, &["a"]);
+    while bus.turn() > 0 {}
+    // A copy of the log as a kill would leave it.
+    let copy = directory.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for file in fs::read_dir(directory.path().join("log")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+    }
+    let without = DurableSettings::in_directory(copy);
+    match Bus::<String>::start_durable(nobody(), &without) {
+        Err(BusError::Log(LogError::SinkNotGiven(name))) => assert_eq!(name, "out"),
+        other => panic!("{other:?}"),
+    }
 }

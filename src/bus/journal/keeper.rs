@@ -75,7 +75,10 @@ impl<P: Send + 'static> Journal<P> {
         // Once where the next segment found no room: half of this one is left for it.
         let is_short = self.log.is_short_of_room() && segment > begun;
         if is_short || segment >= begun + self.settings.checkpoint_segments {
-            // Without room for it the log is as good as before, only longer.
+            // Without room for them the log is as good as before, only longer.
+            if !is_short {
+                drop(self.copy_stragglers());
+            }
             drop(self.write_checkpoint());
         }
     }
@@ -111,7 +114,7 @@ impl<P: Send + 'static> Journal<P> {
         self.log.flush().map_err(NotTaken::Log)?;
         *last = (self.log.segment(), number);
         drop(last);
-        self.log.remove_before(end.lowest).map_err(NotTaken::Log)
+        self.remove_before(end.lowest).map_err(NotTaken::Log)
     }
 
     /// What the log failed of, if it did.
@@ -127,6 +130,8 @@ impl<P: Send + 'static> Journal<P> {
             // It panics only when something here is broken, which its own message says.
             let _ = keeper.join();
         }
+        // An attempt that ends later must not write where somebody else does then.
+        self.sinks.iter().for_each(|sink| sink.close());
         // Who is still in a handler finds the log closed. What counts is what was flushed; whoever
         // asks for the log's failure hears of a flush that failed.
         drop(self.log.end());

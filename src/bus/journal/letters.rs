@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::envelope::Envelope;
 use crate::log::LogError;
 use crate::log::entry::{Entry, EntryNumber};
-use crate::log::letters::{Claim, Form, LetterFilter, claim};
-use crate::log::state::Letter;
+use crate::log::letters::{Claim, LetterFilter, claim};
+use crate::log::state::{Letter, State};
 use crate::sync::{Mutex, lock};
 
 impl<P: Send + 'static> Journal<P> {
@@ -17,14 +17,15 @@ impl<P: Send + 'static> Journal<P> {
     /// trail is missing.
     pub(crate) fn letter_infos(&self) -> Vec<DeadLetterInfo> {
         let letters = self.with_state(|state| {
-            state.letters().map(|(_, letter)| letter.clone()).collect::<Vec<_>>()
+            let letters = state.letters().map(|(number, letter)| (number, letter.clone()));
+            letters.collect::<Vec<_>>()
         });
-        let info = |letter: Letter| DeadLetterInfo {
+        let info = |(number, letter): (EntryNumber, Letter)| DeadLetterInfo {
             id: letter.id,
             cause: letter.cause.cause(&letter.reason),
             stage: letter.held.stage.to_string(),
             attempts: letter.held.attempts,
-            trail: self.trail(&letter),
+            trail: self.trail(number),
             at_ms: letter.at_ms,
             redrives: letter.held.redrives,
             is_in_log: true,
@@ -32,13 +33,14 @@ impl<P: Send + 'static> Journal<P> {
         letters.into_iter().map(info).collect()
     }
 
-    fn trail(&self, letter: &Letter) -> Vec<String> {
-        let Ok(form) = Form::of(&self.log, &letter.held) else { return Vec::new() };
+    fn trail(&self, letter: EntryNumber) -> Vec<String> {
+        let held = |state: &State| state.letter(letter).map(|letter| letter.held.clone());
+        let Ok(Some((_, form))) = self.form_of(held) else { return Vec::new() };
         let Ok(view) = form.view() else { return Vec::new() };
         view.trail().iter().chain(view.current()).map(str::to_owned).collect()
     }
 
-    /// The envelope of a dead letter, and the number of the letter names it no more.
+    /// The envelope of a dead letter; `None` when that is there no more.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -47,9 +49,11 @@ impl<P: Send + 'static> Journal<P> {
         registry: &Mutex<Registry>,
         bus: u16,
         clock: &dyn Clock,
-        letter: &Letter,
-    ) -> Result<Envelope<P>, Unread> {
-        self.envelope_of(registry, bus, clock, &letter.held)
+        letter: EntryNumber,
+    ) -> Result<Option<Envelope<P>>, Unread> {
+        self.envelope_of(registry, bus, clock, |state| {
+            state.letter(letter).map(|letter| letter.held.clone())
+        })
     }
 
     /// Writes down that a dead letter comes in again as `envelope`, if its id is free; that it is a

@@ -11,8 +11,7 @@ use crate::envelope::envelope::Durable;
 use crate::envelope::{Envelope, EnvelopeId};
 use crate::log::LogError;
 use crate::log::entry::DurableLevel;
-use crate::log::letters::Form;
-use crate::log::state::{Held, Open};
+use crate::log::state::{Held, Open, State};
 use crate::sync::{Mutex, lock};
 
 /// What becomes of envelopes whose stage is not open.
@@ -76,15 +75,16 @@ impl<P: Send + 'static> Journal<P> {
     /// read has none: it is told when it is taken up.
     pub(crate) fn stages_ahead(&self) -> BTreeSet<String> {
         let is_old = |open: &&(EnvelopeId, &Open)| open.1.number.sequence <= self.opened_at;
-        let held: Vec<Held> = self.with_state(|state| {
+        let ids: Vec<EnvelopeId> = self.with_state(|state| {
             let open = state.open_in_order();
-            // Only where it leads is asked for, not its body.
-            let form = |held: &Held| Held { body: held.form, ..held.clone() };
-            open.iter().filter(is_old).map(|(_, open)| form(&open.held)).collect()
+            open.iter().filter(is_old).map(|(id, _)| *id).collect()
         });
         let mut stages = BTreeSet::new();
-        for held in held {
-            let Ok(form) = Form::of(&self.log, &held) else { continue };
+        for id in ids {
+            // Only where it leads is asked for, not its body.
+            let form = |held: &Held| Held { body: held.form, ..held.clone() };
+            let held = |state: &State| state.open(id).map(|open| form(&open.held));
+            let Ok(Some((_, form))) = self.form_of(held) else { continue };
             let Ok(view) = form.view() else { continue };
             for name in view.remaining().iter() {
                 if !stages.contains(name) {
@@ -117,11 +117,7 @@ impl<P: Send + 'static> Journal<P> {
         clock: &dyn Clock,
         id: EnvelopeId,
     ) -> Result<Option<Envelope<P>>, Unread> {
-        let Some(held) = self.with_state(|state| state.open(id).map(|open| open.held.clone()))
-        else {
-            return Ok(None);
-        };
-        self.envelope_of(registry, bus, clock, &held).map(Some)
+        self.envelope_of(registry, bus, clock, |state| state.open(id).map(|open| open.held.clone()))
     }
 
     /// An envelope, or a dead letter, as the log has it.
@@ -133,18 +129,18 @@ impl<P: Send + 'static> Journal<P> {
         registry: &Mutex<Registry>,
         bus: u16,
         clock: &dyn Clock,
-        held: &Held,
-    ) -> Result<Envelope<P>, Unread> {
-        let form = Form::of(&self.log, held)?;
+        find: impl FnOnce(&State) -> Option<Held>,
+    ) -> Result<Option<Envelope<P>>, Unread> {
+        let Some((held, form)) = self.form_of(find)? else { return Ok(None) };
         let unreadable = |error: DecodeError| Unread::Payload(error.to_string());
         let (view, body) = (form.view().map_err(unreadable)?, form.body().map_err(unreadable)?);
         let payload = body.payload().unwrap_or_default();
-        let durable = self.durable(held);
+        let durable = self.durable(&held);
         let envelope = self.wire.envelope(registry, bus, clock, &view, payload, durable);
         let mut envelope = envelope.map_err(Unread::Payload)?;
         envelope.set_attempts(held.attempts);
         envelope.extras_mut().redrives = held.redrives;
-        Ok(envelope)
+        Ok(Some(envelope))
     }
 
     fn durable(&self, held: &Held) -> Durable {

@@ -215,6 +215,9 @@ fn sink<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, EntryError> {
         added: reader.u64("what was added to a sink")?,
         checksum: reader.u64("the checksum of a sink")?,
     };
+    if sink.added > sink.length {
+        return Err(unknown(reader.offset(), "bytes added to a sink", 0));
+    }
     let length = reader.rest().len();
     in_range(reader.offset(), "the bytes of a sink's name", length, 1, PATH_BYTES_MAX)?;
     Ok(Entry::Sink { name: reader.bytes(length, "the name of a sink")?, sink })

@@ -11,6 +11,7 @@ use super::super::frame::Kind;
 use super::super::read::outline;
 use super::super::recover::{Recovered, inspect};
 use super::super::settings::LogSettings;
+use super::super::sink::with_all_additions;
 use super::super::state::Letter;
 use super::super::store::Log;
 use super::look::{missing, unreadable};
@@ -74,7 +75,7 @@ impl OpenLetters {
             if has_unsafe_additions(&*folder)? {
                 return Err(LogError::Unsettled(shown.clone()));
             }
-            Ok(Vec::new())
+            Ok(None)
         })?;
         Self::on(log, recovered, folder)?.ok_or(LogError::NoLog(shown))
     }
@@ -221,6 +222,7 @@ impl OpenLetters {
 /// Whether records that are not known to be durable added something to sinks.
 pub(in crate::log) fn has_unsafe_additions(disk: &dyn Disk) -> Result<bool, LogError> {
     let Some(found) = inspect(disk)? else { return Ok(false) };
+    let found = with_all_additions(disk, found);
     let mut has_some = false;
     found.visit_from(found.verdict.watermark + 1, |_, record| {
         if record.stamp.kind == Kind::Entries {

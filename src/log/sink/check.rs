@@ -14,26 +14,19 @@ use crate::log::state::State;
 use crate::sync::lock;
 
 /// Looks whether what the log says of these sinks is there, and cuts the log where it is not (S4).
-/// Makes durable what it found in them, since the log is made durable next.
+/// Writes again and makes durable what it found in them, since the log is made durable next.
 ///
 /// # Errors
-/// [`LogError::Sink`] for what is known to have been durable, and what the storage says. Then
-/// nothing was changed.
+/// [`LogError::Sink`] for what is known to have been durable, [`LogError::SinkNotGiven`] when it is
+/// not known whether what was added elsewhere is there, and what the storage says. Then nothing was
+/// changed.
 pub(crate) fn agree(
     disk: &dyn Disk,
-    mut recovered: Recovered,
+    recovered: Recovered,
     files: &[Arc<SinkFile>],
 ) -> Result<Recovered, LogError> {
-    if files.is_empty() {
-        return Ok(recovered);
-    }
+    let mut recovered = with_all_additions(disk, recovered);
     let watermark = recovered.verdict.watermark;
-    if let Some(checkpoint) = recovered.checkpoint
-        && checkpoint.sequence > watermark
-        && let Ok(Some(older)) = inspect_before(disk, checkpoint.sequence)
-    {
-        recovered = older;
-    }
     let before = recovered
         .checkpoint
         .map_or_else(|| Ok(State::default()), |checkpoint| recovered.state_at(checkpoint))?;
@@ -43,15 +36,19 @@ pub(crate) fn agree(
     let mut later: Vec<(u64, Location, usize, Sink)> = Vec::new();
     recovered.visit_from(before.sequence() + 1, |location, record| {
         if record.stamp.kind != Kind::Entries {
-            return Ok::<_, LogError>(());
+            return Ok(());
         }
         // What is no entry is told when the records are folded.
         for entry in entries(&record.body()).map_while(Result::ok) {
             let Entry::Sink { name, sink } = entry else { continue };
+            let sequence = record.stamp.sequence;
             let Some(file) = files.iter().find(|file| file.name.as_bytes() == name) else {
+                if sequence > watermark && sink.added > 0 {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    return Err(LogError::SinkNotGiven(name));
+                }
                 continue;
             };
-            let sequence = record.stamp.sequence;
             if sequence <= watermark {
                 safe.insert(file.number, sink);
             } else {
@@ -72,11 +69,27 @@ pub(crate) fn agree(
             recovered.cut_before(sequence, location);
             break;
         }
+        files[number].write_again(sink)?;
     }
     for file in files {
         file.storage.sync().map_err(file.storage_error("flush"))?;
     }
     Ok(recovered)
+}
+
+/// The log from a checkpoint that was durable, if there still is one: then all that was added to
+/// sinks since the last flush is in the records behind it.
+pub(crate) fn with_all_additions(disk: &dyn Disk, recovered: Recovered) -> Recovered {
+    match recovered.checkpoint {
+        Some(checkpoint) if checkpoint.sequence > recovered.verdict.watermark => {
+            match inspect_before(disk, checkpoint.sequence) {
+                Ok(Some(older)) => older,
+                // The segments before it went, so it was flushed, and the sinks before it.
+                Ok(None) | Err(_) => recovered,
+            }
+        }
+        _ => recovered,
+    }
 }
 
 /// Brings the files to what the log says now (S5); what the log does not know yet is handed back
@@ -91,7 +104,7 @@ pub(crate) fn settle<'a>(
     let mut new = Vec::new();
     for file in files {
         if let Some(sink) = state.sink(file.name.as_bytes()) {
-            *lock(&file.end) = Some(sink);
+            lock(&file.known).end = Some(sink);
             file.trim()?;
             continue;
         }
@@ -103,13 +116,31 @@ pub(crate) fn settle<'a>(
         let (device, inode) = file.storage.identity().map_err(file.storage_error("look at"))?;
         let length = file.storage.size().map_err(file.storage_error("look at"))?;
         let sink = Sink { device, inode, length, added: 0, checksum: checksum(&[]) };
-        *lock(&file.end) = Some(sink);
+        lock(&file.known).end = Some(sink);
         new.push((&**file, sink));
     }
     Ok(new)
 }
 
 impl SinkFile {
+    /// Writes once more what was added. A flush that failed in another process may have left it in
+    /// memory only, where the next flush takes it for written.
+    ///
+    /// # Errors
+    /// What the storage says.
+    fn write_again(&self, sink: Sink) -> Result<(), LogError> {
+        let mut offset = sink.length.saturating_sub(sink.added);
+        let mut piece = vec![0; PIECE_BYTES];
+        while offset < sink.length {
+            let left = usize::try_from(sink.length - offset).unwrap_or(PIECE_BYTES);
+            let piece = &mut piece[..left.min(PIECE_BYTES)];
+            self.storage.read(piece, offset).map_err(self.storage_error("read"))?;
+            self.storage.write(piece, offset).map_err(self.storage_error("write again"))?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// How the file differs from what a record says of it.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! Where the bytes of a sink are: a regular file, and in tests a file of the simulated disk.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file that is added to, and cut at its end.
 pub(crate) trait SinkStorage: Send + Sync + fmt::Debug {
@@ -22,14 +22,16 @@ pub(crate) trait SinkStorage: Send + Sync + fmt::Debug {
     fn sync(&self) -> io::Result<()>;
     /// Returns when its name is durable.
     fn sync_name(&self) -> io::Result<()>;
+    /// Lets other logs have it.
+    fn release(&self) {}
 }
 
 /// A regular file of the operating system.
 #[derive(Debug)]
 pub(crate) struct RegularFile {
     file: File,
-    /// The directory that holds its name.
-    directory: File,
+    /// Where it is, links followed.
+    path: PathBuf,
 }
 
 impl RegularFile {
@@ -46,10 +48,23 @@ impl RegularFile {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
         crate::log::folder::make(parent)?;
-        let directory = File::open(parent)?;
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-        Ok(Self { file, directory })
+        Ok(Self { file, path: std::fs::canonicalize(path)? })
+    }
+}
+
+impl RegularFile {
+    /// Keeps other logs from it for as long as it is open; false when one has it already.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 }
 
@@ -78,7 +93,19 @@ impl SinkStorage for RegularFile {
         self.file.sync_data()
     }
 
+    fn release(&self) {
+        // It would go with the file too.
+        let _ = self.file.unlock();
+    }
+
     fn sync_name(&self) -> io::Result<()> {
-        self.directory.sync_all()
+        // Who made the directories above it may not have flushed them.
+        for directory in self.path.ancestors().skip(1) {
+            match File::open(directory).and_then(|directory| directory.sync_all()) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
     }
 }

@@ -5,13 +5,15 @@
 //!
 //! - **S0** Where a sink begins is a durable record before anything is added to it.
 //! - **S1** What is added is written behind the known end of the file before the settlement's
-//!   record is appended, under the sink's lock, which is held until the record has its place. Only
-//!   then the known end moves; what stands behind it is written over.
+//!   record is appended, by one attempt at a time: until the record has its place nobody else adds
+//!   to the sink. Only then the known end moves; what stands behind it is cut off, or written over.
 //! - **S2** The record says where the file ends now, how much was added, and its checksum.
 //! - **S3** A flush of the log flushes the sinks first, so what a durable record says is there.
 //! - **S4** The system may write the log out by itself before the sink. So on opening, the first
 //!   record above the known watermark whose addition is not there is where the log ends: it is cut
-//!   like a torn tail. At or below the watermark that is an error, and nothing is mended.
+//!   like a torn tail. At or below the watermark that is an error, and nothing is mended. What is
+//!   there above it is written again, and flushed before the log is: an earlier flush of it may
+//!   have failed.
 //! - **S5** Then what stands behind the known end is cut off.
 //!
 //! A checkpoint above the known watermark says only where sinks end, not all that was added since
@@ -19,18 +21,20 @@
 
 mod check;
 mod file;
+mod writes;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::disk::FileFlusher;
 use super::entry::{Entry, PATH_BYTES_MAX, Sink};
 use super::error::LogError;
 use super::flusher::Flusher;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock};
 
-pub(crate) use check::{agree, settle};
+pub(crate) use check::{agree, settle, with_all_additions};
 pub(crate) use file::{RegularFile, SinkStorage};
+pub(crate) use writes::{Writes, Written};
 
 /// An addition is read back and checked in pieces of this size.
 const PIECE_BYTES: usize = 1 << 16;
@@ -107,12 +111,26 @@ pub struct SinkFile {
     number: usize,
     empties: bool,
     storage: Box<dyn SinkStorage>,
-    /// Where it ends, as far as the log knows; `None` until the log was opened.
-    end: Mutex<Option<Sink>>,
+    /// The bus it belongs to.
+    bus: OnceLock<u16>,
+    known: Mutex<Known>,
+    /// Told when it can be added to again.
+    given: Condvar,
     /// Whether something was written since the last flush.
     is_dirty: AtomicBool,
     /// Settlements that added something, since it was opened.
     additions: AtomicU64,
+}
+
+/// What is known of a sink.
+#[derive(Debug, Default)]
+struct Known {
+    /// Where it ends, as far as the log knows; `None` before it was begun.
+    end: Option<Sink>,
+    is_closed: bool,
+    /// Whether somebody adds to it. Not a lock: payloads are encoded meanwhile, which is foreign
+    /// code.
+    is_taken: bool,
 }
 
 impl SinkFile {
@@ -138,6 +156,9 @@ impl SinkFile {
             if files.contains(&file) || sinks.iter().any(|other| *other.name == *sink.name) {
                 return Err(wrong("another sink has the same file or the same name"));
             }
+            if !storage.lock().map_err(LogError::storage("lock", &shown))? {
+                return Err(LogError::SinkTaken(shown));
+            }
             files.push(file);
             sinks.push(Arc::new(Self::new(sink, number, Box::new(storage))));
         }
@@ -156,7 +177,9 @@ impl SinkFile {
             number,
             empties: settings.empties,
             storage,
-            end: Mutex::new(None),
+            bus: OnceLock::new(),
+            known: Mutex::new(Known::default()),
+            given: Condvar::new(),
             is_dirty: AtomicBool::new(false),
             additions: AtomicU64::new(0),
         }
@@ -177,7 +200,18 @@ impl SinkFile {
     /// Bytes of the file that settled envelopes wrote, and what was there before them.
     #[must_use]
     pub fn length(&self) -> u64 {
-        lock(&self.end).map_or(0, |end| end.length)
+        lock(&self.known).end.map_or(0, |end| end.length)
+    }
+
+    /// Says which bus it belongs to.
+    pub(crate) fn belong_to(&self, bus: u16) {
+        // Whoever opened it has one bus for it.
+        let _ = self.bus.set(bus);
+    }
+
+    /// Whether it belongs to this bus.
+    pub(crate) fn is_of(&self, bus: u16) -> bool {
+        self.bus.get() == Some(&bus)
     }
 
     /// How many settlements added to it since it was opened.
@@ -208,7 +242,7 @@ impl SinkFile {
     /// # Errors
     /// What the storage says.
     pub(crate) fn trim(&self) -> Result<(), LogError> {
-        let Some(end) = *lock(&self.end) else { return Ok(()) };
+        let Some(end) = lock(&self.known).end else { return Ok(()) };
         let size = self.storage.size().map_err(self.storage_error("look at"))?;
         if size > end.length {
             self.storage.set_size(end.length).map_err(self.storage_error("shorten"))?;
@@ -222,72 +256,6 @@ impl FileFlusher for SinkFile {
         // ORDERING: AcqRel, pairs with the store in `Writes::begin`: who sees the mark, flushes
         // what was written before it was set.
         if self.is_dirty.swap(false, Ordering::AcqRel) { self.storage.sync() } else { Ok(()) }
-    }
-}
-
-/// What an attempt adds to sinks if it succeeds.
-#[derive(Debug, Default)]
-pub(crate) struct Writes(Vec<(Arc<SinkFile>, Vec<u8>)>);
-
-impl Writes {
-    /// Adds to what is added to a sink.
-    pub(crate) fn add(&mut self, sink: &Arc<SinkFile>, bytes: &[u8]) {
-        match self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, sink)) {
-            Some((_, before)) => before.extend_from_slice(bytes),
-            None => self.0.push((Arc::clone(sink), bytes.to_vec())),
-        }
-    }
-
-    /// Bytes of all.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|(_, bytes)| bytes.len()).sum()
-    }
-
-    /// Writes what is added behind the ends of the files, and keeps others away from them until
-    /// the record that says so has its place (S1).
-    ///
-    /// # Errors
-    /// What the storage says, in words; then nothing counts as written.
-    pub(crate) fn begin(&mut self) -> Result<Written<'_>, String> {
-        // In this order, since others may wait for several as well.
-        self.0.sort_by_key(|(sink, _)| sink.number);
-        let mut written = Written(Vec::with_capacity(self.0.len()));
-        for (sink, bytes) in &self.0 {
-            let end = lock(&sink.end);
-            let before = (*end).ok_or_else(|| format!("sink `{}` is not open", sink.name))?;
-            let stored = sink.storage.write(bytes, before.length);
-            // ORDERING: Release, pairs with the swap in `flush`. A flush that comes before it
-            // covers no record of this, since that is appended later.
-            sink.is_dirty.store(true, Ordering::Release);
-            stored.map_err(|error| {
-                format!("cannot write {} bytes to {}: {error}", bytes.len(), sink.path.display())
-            })?;
-            let added = bytes.len() as u64;
-            let checksum = checksum(bytes);
-            let after = Sink { length: before.length + added, added, checksum, ..before };
-            written.0.push((sink, end, after));
-        }
-        Ok(written)
-    }
-}
-
-/// Sinks with what was written behind their ends.
-#[derive(Debug, Default)]
-pub(crate) struct Written<'a>(Vec<(&'a SinkFile, MutexGuard<'a, Option<Sink>>, Sink)>);
-
-impl Written<'_> {
-    /// What the record says of them (S2).
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.0.iter().map(|(sink, _, after)| sink.entry(*after))
-    }
-
-    /// The record has its place: what was written counts.
-    pub(crate) fn commit(self) {
-        for (sink, mut end, after) in self.0 {
-            *end = Some(after);
-            // ORDERING: Relaxed: it is a count.
-            sink.additions.fetch_add(1, Ordering::Relaxed);
-        }
     }
 }
 

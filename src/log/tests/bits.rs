@@ -35,7 +35,7 @@ fn every_bit(bodies: &[Vec<u8>], expected: usize) {
         for bit in 0..good[name].len() * 8 {
             let place = bit / 8;
             disk.tamper(name, |bytes| bytes[place] ^= 1 << (bit % 8));
-            match recover(&disk, &[]) {
+            match recover(&disk, None) {
                 Err(_) => assert_eq!(changed(&disk, &good), 1, "nothing else was written"),
                 Ok(recovered) => {
                     assert!(place >= used, "{name}: bit {bit} of {used} used bytes passed");

@@ -96,7 +96,7 @@ fn a_crash_at_any_operation_leaves_a_state_that_was() {
                     0 => disk.after_kill(),
                     _ => disk.after_power_cut(&mut |bound| random.below(bound)),
                 };
-                let recovered = recover(&left, &[]).unwrap_or_else(|error| {
+                let recovered = recover(&left, None).unwrap_or_else(|error| {
                     panic!("seed {seed}, operation {operation}, cut {cut}: {error}")
                 });
                 let recovered = recovered.expect("segments are there");
@@ -155,7 +155,7 @@ fn without_its_checkpoint_a_shortened_log_is_damaged() {
         live.disk.remove(&name).unwrap();
     }
     let before = live.disk.everything();
-    let error = recover(&live.disk, &[]).unwrap_err();
+    let error = recover(&live.disk, None).unwrap_err();
     assert!(matches!(error, LogError::Damaged(_)), "{error}");
     assert_eq!(live.disk.everything(), before, "nothing was changed");
 
@@ -168,7 +168,7 @@ fn without_its_checkpoint_a_shortened_log_is_damaged() {
     frame::append(&mut bytes, header.identity, stamp, &[]);
     bytes.resize(4_096, 0);
     disk.put(&first, bytes);
-    match recover(&disk, &[]) {
+    match recover(&disk, None) {
         Err(LogError::Damaged(damage)) => {
             assert_eq!((damage.segment, damage.flaw), (end.lowest - 1, Flaw::Segment));
         }
@@ -181,7 +181,7 @@ fn a_segment_that_the_checkpoint_needs_is_missed() {
     let (live, end) = shortened();
     live.disk.remove(&segment::name(end.lowest)).unwrap();
     let before = live.disk.everything();
-    let error = recover(&live.disk, &[]).unwrap_err();
+    let error = recover(&live.disk, None).unwrap_err();
     assert!(matches!(error, LogError::Damaged(_)), "{error}");
     assert_eq!(live.disk.everything(), before, "nothing was changed");
 }
@@ -200,7 +200,7 @@ fn a_checkpoint_behind_a_hole_does_not_count() {
     let end = live.checkpoint(true).unwrap().unwrap();
     let unsafe_settings = TailSettings { is_safe: false, ..settings(8, SEGMENT_BYTES) };
     live.tail = {
-        let recovered = recover(&live.disk, &[]).unwrap();
+        let recovered = recover(&live.disk, None).unwrap();
         Tail::open(Arc::new(live.disk.clone()), recovered.as_ref(), unsafe_settings).unwrap()
     };
     let before = live.tail.segment();
@@ -221,7 +221,7 @@ fn a_checkpoint_behind_a_hole_does_not_count() {
     assert_eq!(whole.checkpoint.unwrap().end, newest);
 
     live.disk.tamper(&segment::name(before + 1), |bytes| bytes[segment::HEADER_BYTES..].fill(0));
-    let recovered = recover(&live.disk, &[]).unwrap().unwrap();
+    let recovered = recover(&live.disk, None).unwrap().unwrap();
     assert_eq!(recovered.checkpoint.unwrap().end, end);
     let found = usize::try_from(recovered.verdict.last).unwrap();
     assert!(found == last || found == last + 1, "{found} and {last}");

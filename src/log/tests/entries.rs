@@ -34,7 +34,7 @@ fn reference() -> Parts<'static> {
 
 /// One of each kind, and its bytes as the table has them.
 fn samples() -> Vec<(Entry<'static>, String)> {
-    let sink = Sink { device: 1, inode: 2, length: 3, added: 4, checksum: 0xAB };
+    let sink = Sink { device: 1, inode: 2, length: 4, added: 3, checksum: 0xAB };
     let level = DurableLevel::ExactlyOnce;
     let (of, letter, id) = (Original::Open(NUMBER), NUMBER, ID);
     let (at_ms, cause) = (0x0506, CauseCode::HandlerPanicked);
@@ -79,7 +79,7 @@ fn samples() -> Vec<(Entry<'static>, String)> {
         ),
         (
             Entry::Sink { name: b"a/b", sink },
-            "2b 00 00 00 0c 00 00 00 01 00*7 02 00*7 03 00*7 04 00*7 ab 00*7 61 2f 62 00*5"
+            "2b 00 00 00 0c 00 00 00 01 00*7 02 00*7 04 00*7 03 00*7 ab 00*7 61 2f 62 00*5"
                 .to_owned(),
         ),
         (

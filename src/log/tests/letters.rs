@@ -85,7 +85,7 @@ fn log_settings() -> LogSettings {
 fn opened(disk: &SimulatedDisk) -> Result<OpenLetters, LogError> {
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let clock = Arc::new(ManualClock::new());
-    let (log, recovered) = Log::on(Arc::clone(&shared), &log_settings(), clock, &[])?;
+    let (log, recovered) = Log::on(Arc::clone(&shared), &log_settings(), clock, None)?;
     Ok(OpenLetters::on(log, recovered, shared)?.expect("there is a log"))
 }
 
@@ -191,7 +191,7 @@ fn a_letter_that_was_redriven_often_enough_stays() {
 /// Envelope 1 is given up once more.
 fn die_again(disk: &SimulatedDisk) {
     let clock = Arc::new(ManualClock::new());
-    let (log, _) = Log::on(Arc::new(disk.clone()), &log_settings(), clock, &[]).unwrap();
+    let (log, _) = Log::on(Arc::new(disk.clone()), &log_settings(), clock, None).unwrap();
     let mut body = Vec::new();
     dead(1, 500, "no pears").encode(&mut body).unwrap();
     let _receipt = log.append(&body).unwrap();

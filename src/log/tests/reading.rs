@@ -44,7 +44,7 @@ fn long_log(count: u64) -> SimulatedDisk {
 
 fn log_on(disk: &SimulatedDisk, sync: Sync) -> Log {
     let settings = LogSettings { sync, segment_bytes: 4_096, seed: Some(3), ..Default::default() };
-    Log::on(Arc::new(disk.clone()), &settings, Arc::new(ManualClock::new()), &[]).unwrap().0
+    Log::on(Arc::new(disk.clone()), &settings, Arc::new(ManualClock::new()), None).unwrap().0
 }
 
 fn next_of(follower: &mut Follower) -> Option<u64> {
@@ -171,7 +171,7 @@ fn another_policy_begins_another_segment() {
         found.push((shown.record.stamp.sequence, header.is_os));
     }
     assert_eq!(found, expected);
-    assert_eq!(records(recover(&disk, &[]).unwrap().as_ref()).len(), 5);
+    assert_eq!(records(recover(&disk, None).unwrap().as_ref()).len(), 5);
 }
 
 #[test]

@@ -50,9 +50,9 @@ fn what_was_cut_stays_away_though_its_flush_failed() {
 
     // The flush is the last that recovery does.
     let (disk, rehearsal) = (disk.after_kill(), disk.after_kill());
-    recover(&rehearsal, &[]).unwrap();
+    recover(&rehearsal, None).unwrap();
     disk.fail_at(rehearsal.operations() - 1, Fault::Error(std::io::ErrorKind::Other));
-    assert!(matches!(recover(&disk, &[]), Err(LogError::Storage { action: "flush", .. })));
+    assert!(matches!(recover(&disk, None), Err(LogError::Storage { action: "flush", .. })));
     let zeros = disk.contents(&names(&disk)[0]).split_off(start);
     assert!(zeros.iter().all(|&byte| byte == 0), "the cache shows a clean end");
 

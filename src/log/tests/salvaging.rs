@@ -221,7 +221,7 @@ fn a_log_without_entries_is_copied_record_by_record() {
     let report = salvage_on(&from, &to, 7).unwrap();
     assert!(report.is_raw);
     assert_eq!(report.records, 8, "a header that is damaged costs nothing");
-    let recovered = recover(&target, &[]).unwrap();
+    let recovered = recover(&target, None).unwrap();
     let found = records(recovered.as_ref());
     for (index, body) in bodies.iter().enumerate() {
         let expected = if index == 1 { &[][..] } else { body };

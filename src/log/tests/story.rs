@@ -215,7 +215,7 @@ impl Account {
     fn tell_of_values(&mut self, entry: &Entry<'_>) {
         match *entry {
             // A stage that saves nothing has forgotten.
-            Entry::State { name, value: [] } => {
+            Entry::State { name, value: [] } | Entry::Source { name, value: [] } => {
                 self.values.remove(&(entry.kind(), name.into()));
             }
             Entry::State { name, value } | Entry::Source { name, value } => {

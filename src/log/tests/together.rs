@@ -11,7 +11,7 @@ pub(super) fn log_on(
     segment_bytes: u64,
 ) -> (Log, Option<Recovered>) {
     let settings = LogSettings { sync, segment_bytes, seed: Some(3), ..LogSettings::default() };
-    Log::on(Arc::new(disk.clone()), &settings, Arc::new(SystemClock::new()), &[]).unwrap()
+    Log::on(Arc::new(disk.clone()), &settings, Arc::new(SystemClock::new()), None).unwrap()
 }
 
 fn bodies_of(recovered: Option<&Recovered>) -> Vec<Vec<u8>> {
@@ -180,7 +180,7 @@ fn times_never_go_down() {
     let disk = SimulatedDisk::default();
     let clock = Arc::new(ManualClock::new());
     let settings = LogSettings { segment_bytes: 4_096, seed: Some(1), ..LogSettings::default() };
-    let (log, _) = Log::on(Arc::new(disk.clone()), &settings, clock.clone(), &[]).unwrap();
+    let (log, _) = Log::on(Arc::new(disk.clone()), &settings, clock.clone(), None).unwrap();
     for wall in [5_000, 9_000, 0, 7_000, 9_001] {
         clock.set_wall_ms(wall);
         let _receipt = log.append(b"x").unwrap();
@@ -304,7 +304,7 @@ fn policies(seed: u64) {
             seed: Some(random.next()),
             ..LogSettings::default()
         };
-        let opened = Log::on(Arc::new(disk.clone()), &settings, Arc::new(SystemClock::new()), &[]);
+        let opened = Log::on(Arc::new(disk.clone()), &settings, Arc::new(SystemClock::new()), None);
         if let Ok((log, recovered)) = &opened {
             let found = bodies_of(recovered.as_ref());
             assert!(found.len() >= told, "seed {seed}: {} of {told}", found.len());

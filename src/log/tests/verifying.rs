@@ -45,7 +45,7 @@ fn agrees(seed: u64) {
     let found = verified(&disk, Depth::All);
     assert_eq!(disk.everything(), before, "{what}: nothing was changed");
     let is_refused = found.findings.iter().any(|finding| finding.is_needed && !finding.is_torn);
-    match recover(&disk.after_kill(), &[]) {
+    match recover(&disk.after_kill(), None) {
         Ok(recovered) => {
             assert!(!is_refused, "{what} opens: {:?}", found.findings);
             let recovered = recovered.expect("there are segments");
@@ -187,12 +187,12 @@ fn what_the_newest_checkpoint_needs_is_looked_at_from_its_first_record_on() {
         }
         live.checkpoint(true).unwrap();
         let disk = live.disk.after_kill();
-        assert!(recover(&disk.after_kill(), &[]).is_ok());
+        assert!(recover(&disk.after_kill(), None).is_ok());
         disk.tamper(&names(&disk)[0], |bytes| match zeros {
             false => bytes[64 + 20] ^= 1,
             true => bytes[64..].fill(0),
         });
-        match recover(&disk.after_kill(), &[]) {
+        match recover(&disk.after_kill(), None) {
             Err(LogError::Damaged(damage)) => assert_eq!((damage.segment, damage.offset), (1, 64)),
             other => panic!("{other:?}"),
         }

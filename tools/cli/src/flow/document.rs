@@ -113,7 +113,7 @@ impl Reader<'_> {
             match item.key {
                 "files" => input.files = self.files(&item),
                 "format" => {
-                    input.format = self.choice(&item, Format::NAMES).unwrap_or(input.format)
+                    input.format = self.choice(&item, Format::NAMES).unwrap_or(input.format);
                 }
                 "id" => input.id = self.pointer(&item),
                 "unique" => {

@@ -1,13 +1,15 @@
 //! A run with a log: the bus that goes on where an earlier run ended, and what the log says of
 //! inputs and outputs.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use waystage::clock::{Clock as _, SystemClock};
 use waystage::log::{Log, LogError, LogSettings, SinkSettings};
-use waystage::{Bus, BusError, BusSettings, DurableSettings, Missing};
+use waystage::{Bus, BusError, BusSettings, DurableSettings, EnvelopeId, Missing};
 
 use super::options::Options;
 use super::output::Wanted;
@@ -17,6 +19,9 @@ use super::resume::Position;
 use super::sources::Source;
 use crate::flow::Flow;
 use crate::flow::model::Durable;
+
+/// The longest name of an input, with room for a number behind it.
+const NAME_BYTES_MAX: usize = 200;
 
 /// Ids that are remembered when the flow does not say.
 const REMEMBERED: u32 = 100_000;
@@ -62,7 +67,12 @@ pub fn start(
 /// Removes the log, if there is one: after a question where somebody can answer it.
 fn begin_anew(directory: &Path, options: &Options) -> Result<(), Problem> {
     let shown = directory.display();
-    let has_log = waystage::log::outline(directory).is_ok();
+    // What cannot be looked at may be a log too.
+    let has_log = match waystage::log::outline(directory) {
+        Ok(outline) => !outline.segments.is_empty() || !outline.others.is_empty(),
+        Err(LogError::NoLog(_)) => false,
+        Err(_) => directory.exists(),
+    };
     if has_log && !options.yes {
         let help = "add --yes if what the log holds may go: unfinished records, dead letters, \
                     and where the inputs stand";
@@ -72,7 +82,7 @@ fn begin_anew(directory: &Path, options: &Options) -> Result<(), Problem> {
         }
         eprint_question(&format!("remove the log in {shown} and begin anew? [y/N] "));
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map_err(|_| refused())?;
+        io::stdin().read_line(&mut answer).map_err(|_unread| refused())?;
         if !matches!(answer.trim(), "y" | "Y" | "yes") {
             return Err(refused());
         }
@@ -94,6 +104,13 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
         BusError::Log(LogError::Locked(_)) => {
             "another run has the log open: wait for its end, or stop it".to_owned()
         }
+        BusError::Log(LogError::SinkTaken(_)) => {
+            "write elsewhere, or wait for the end of the other run".to_owned()
+        }
+        BusError::Log(LogError::SinkNotGiven(_)) => {
+            "put the stage that writes it back into the flow for a run, or begin anew with --fresh"
+                .to_owned()
+        }
         BusError::Log(LogError::Sink { .. }) => {
             "put the file back as it was, or begin anew with --fresh".to_owned()
         }
@@ -110,7 +127,11 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
         BusError::Log(error) if has_failed(error) => {
             "mend what the storage says; nothing is lost, and the next run goes on".to_owned()
         }
-        BusError::Log(_) => "make `dir` of [durable] a directory that can be written".to_owned(),
+        BusError::Log(_) => {
+            "free room, or mend what the message names: `dir` of [durable] and the \
+                             outputs have to be writable"
+                .to_owned()
+        }
         _ => "correct it in the flow file".to_owned(),
     };
     let mut what = error.to_string();
@@ -154,10 +175,14 @@ pub fn recover(bus: &Bus<Record>, flow: &Flow) -> Result<usize, Problem> {
 ///
 /// # Errors
 /// Each that has changed.
-pub fn positions(bus: &Bus<Record>, sources: &mut [Source]) -> Result<(), Vec<Problem>> {
+pub fn positions(
+    bus: &Bus<Record>,
+    flow: &Flow,
+    sources: &mut [Source],
+) -> Result<(), Vec<Problem>> {
+    name_by_place(flow, sources);
     let mut problems = Vec::new();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let run = format!("{}.{}", now.as_nanos(), std::process::id());
+    let run = format!("{}.{}", SystemClock::new().wall_ms(), std::process::id());
     for source in sources.iter_mut() {
         let Some(path) = source.path.as_ref().filter(|_| source.bytes.is_some()) else {
             source.run = format!("@{run}");
@@ -166,7 +191,7 @@ pub fn positions(bus: &Bus<Record>, sources: &mut [Source]) -> Result<(), Vec<Pr
         let Some(position) = bus.position(&source.key) else { continue };
         let position = Position::from_bytes(&position)
             .ok_or_else(|| "what the log says of it cannot be read".to_owned())
-            .and_then(|position| position.check(path).map(|()| position));
+            .and_then(|position| position.check(path));
         match position {
             Ok(position) => source.position = Some(position),
             Err(words) => problems.push(Problem::new(
@@ -176,6 +201,27 @@ pub fn positions(bus: &Bus<Record>, sources: &mut [Source]) -> Result<(), Vec<Pr
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// Names the inputs by where they are, however they were written: by their place below the flow
+/// file's folder, or else by their whole path. The second time that one is read it has another
+/// name.
+fn name_by_place(flow: &Flow, sources: &mut [Source]) {
+    let here = if flow.directory.as_os_str().is_empty() { Path::new(".") } else { &flow.directory };
+    let here = std::fs::canonicalize(here).unwrap_or_default();
+    let mut times = HashMap::<String, u32>::new();
+    for source in sources {
+        let Some(path) = &source.path else { continue };
+        let Ok(path) = std::fs::canonicalize(path) else { continue };
+        let place = path.strip_prefix(&here).unwrap_or(&path).as_os_str().as_bytes();
+        let mut key = String::from_utf8_lossy(place).into_owned();
+        if key.len() > NAME_BYTES_MAX || key.as_bytes() != place {
+            key = EnvelopeId::from_key(place).to_string();
+        }
+        let count = times.entry(key.clone()).or_default();
+        *count += 1;
+        source.key = if *count > 1 { format!("{key}#{count}") } else { key };
+    }
 }
 
 /// The inode of an input that can be gone on with.

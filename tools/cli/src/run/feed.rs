@@ -51,6 +51,8 @@ pub struct Feed {
     pub limit: Option<u64>,
     /// What is promised of records, where they go into a log.
     pub durable: Option<Level>,
+    /// Whether the input waits for room as long as it takes.
+    pub waits_for_room: bool,
     /// What is emptied once there is something to write, or nothing will come.
     pub outputs: Vec<Arc<Output>>,
     /// The way into the bus.
@@ -132,6 +134,7 @@ struct Span {
     end: u64,
     lines: u64,
     after_return: bool,
+    cut_short: bool,
 }
 
 impl Input<'_> {
@@ -159,9 +162,9 @@ impl Input<'_> {
 
     /// Where an input goes on behind a record.
     fn position(&self, text: &str, span: Span) -> Option<Vec<u8>> {
-        let Span { begin, end, lines, after_return } = span;
-        let checksum = checksum(text.as_bytes());
-        let position = Position { inode: self.inode?, begin, end, lines, after_return, checksum };
+        let Span { begin, end, lines, after_return, cut_short } = span;
+        let (inode, checksum) = (self.inode?, checksum(text.as_bytes()));
+        let position = Position { inode, begin, end, lines, after_return, cut_short, checksum };
         Some(position.to_bytes())
     }
 
@@ -202,6 +205,7 @@ impl Input<'_> {
                         end: start + lines.bytes(),
                         lines: lines.number(),
                         after_return: lines.is_after_return(),
+                        cut_short: lines.is_cut_short(),
                     };
                     self.take(text, place, span)?;
                     continue;
@@ -310,7 +314,7 @@ impl Input<'_> {
         position: Option<Vec<u8>>,
     ) -> Result<(), Halt> {
         self.feed.empty_outputs()?;
-        let Feed { publisher, slip, ledger, rate, window, durable, .. } = &mut *self.feed;
+        let Feed { slip, ledger, rate, window, durable, .. } = &mut *self.feed;
         // The id of a record that cannot be read must not stand in the way of one that can.
         let is_good =
             window.is_some() && (key.is_none() || record.value.is_some() || is_json(&record.text));
@@ -343,14 +347,42 @@ impl Input<'_> {
         let envelope = envelope.on_settled(move |end, envelope: Option<Envelope<Record>>| {
             teller.tell(due_ns, &end, envelope.as_ref());
         });
-        match publisher.publish(envelope) {
+        self.offer(envelope, place, is_good.then_some(id))
+    }
+
+    /// Gives a record to the bus, and notes what became of that; an id that was taken in, if it is
+    /// one to be remembered.
+    fn offer(
+        &mut self,
+        envelope: Envelope<Record>,
+        place: Place,
+        id: Option<EnvelopeId>,
+    ) -> Result<(), Halt> {
+        let Feed { publisher, ledger, window, waits_for_room, .. } = &mut *self.feed;
+        let mut published = publisher.publish(envelope);
+        while let Err(error) = &published
+            && error.reason == Refused::Full
+            && *waits_for_room
+            && !ledger.is_stopped()
+        {
+            // The position of the next one would pass over it for good.
+            published = match published {
+                Err(error) => publisher.publish(*error.envelope),
+                done => done,
+            };
+        }
+        match published {
             Ok(()) => {
                 ledger.sent.fetch_add(1, Ordering::Relaxed);
                 // One that was refused may come again.
-                if let Some(window) = window.as_mut().filter(|_| is_good) {
+                if let (Some(window), Some(id)) = (window.as_mut(), id) {
                     window.add(id);
                 }
                 Ok(())
+            }
+            Err(error) if error.reason == Refused::Full && *waits_for_room => {
+                ledger.unsent.fetch_add(1, Ordering::Relaxed);
+                Err(Halt::At(End::Stopped))
             }
             Err(error) if error.reason == Refused::Full => {
                 let stage = error.stage.as_deref().unwrap_or_default();

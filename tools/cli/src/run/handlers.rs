@@ -68,8 +68,11 @@ pub fn handler(
             Handler::each(move |context: &mut Context<'_, Record>| {
                 let name = tally.name(context.payload().value.as_ref());
                 if is_saved {
-                    let count = tally.count_of(&name) + 1;
-                    context.save(&Tally::key(&name), &Tally::saved(&name, count))?;
+                    // What the log has counts: the settlement of an earlier one may have failed.
+                    let key = Tally::key(&name);
+                    let before = context.saved(&key);
+                    let count = before.and_then(|value| Tally::read(&value)).map_or(0, |it| it.1);
+                    context.save(&key, &Tally::saved(&name, count + 1))?;
                 }
                 tally.count(name);
                 Ok(())

@@ -183,6 +183,10 @@ fn describe(flow: &Flow, options: &Options, prepared: &Prepared, console: &mut C
     if reads_input && !options.quiet && io::stdin().is_terminal() {
         console.say(&"reading from this terminal: Ctrl-D ends the input, Ctrl-C the run");
     }
+    if prepared.recovered > 0 && !options.quiet {
+        let number = crate::words::count(prepared.recovered);
+        console.say(&format_args!("going on: {number} records of an earlier run are taken up"));
+    }
     if !options.verbose {
         return;
     }

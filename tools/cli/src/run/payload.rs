@@ -25,7 +25,8 @@ impl Payload for Record {
         let wrong = || PayloadError::decode("it is no record of a flow");
         let record: Value = serde_json::from_slice(bytes).map_err(PayloadError::decode)?;
         let [file, line, text, read, columns] =
-            <[Value; 5]>::try_from(take_list(record).ok_or_else(wrong)?).map_err(|_| wrong())?;
+            <[Value; 5]>::try_from(take_list(record).ok_or_else(wrong)?)
+                .map_err(|_other_length| wrong())?;
         let file: Arc<str> = file.as_str().ok_or_else(wrong)?.into();
         let place = Place { file, line: line.as_u64().ok_or_else(wrong)? };
         let Value::String(text) = text else { return Err(wrong()) };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waystage::clock::{Clock as _, SystemClock};
-use waystage::{Bus, BusSettings, Slip, StageSettings};
+use waystage::{Bus, BusSettings, OnFull, Slip, StageSettings};
 
 use super::durable;
 use super::feed::Feed;
@@ -84,7 +84,7 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
     };
     let kept = handlers(flow, &bus, outputs).map_err(one)?;
     if flow.durable.is_some() {
-        durable::positions(&bus, &mut sources)?;
+        durable::positions(&bus, flow, &mut sources)?;
     }
     let recovered = durable::recover(&bus, flow).map_err(one)? as u64;
     let ledger = Arc::new(Ledger::new());
@@ -199,10 +199,17 @@ fn feed(
         limit: options.limit,
         outputs: Vec::new(),
         durable: flow.durable.as_ref().map(|durable| durable.level),
+        waits_for_room: flow.durable.is_some() && blocks(flow),
         publisher: bus.publisher(),
         slip,
         ledger: Arc::clone(ledger),
     }
+}
+
+/// Whether the input waits where the first stage is full.
+fn blocks(flow: &Flow) -> bool {
+    let first = flow.slip.first().and_then(|name| settings_of(flow, name));
+    first.is_some_and(|settings| matches!(settings.on_full, OnFull::Block(_)))
 }
 
 /// The settings of the stage of this name.

@@ -23,6 +23,8 @@ pub struct Position {
     pub lines: u64,
     /// Whether the last byte was a `\r`, so that a `\n` there ends no line.
     pub after_return: bool,
+    /// Whether the last record had no line end.
+    pub cut_short: bool,
     /// The checksum of the last record.
     pub checksum: u64,
 }
@@ -34,8 +36,8 @@ impl Position {
     /// As bytes.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
-        let after_return = u64::from(self.after_return);
-        let words = [self.inode, self.begin, self.end, self.lines, after_return, self.checksum];
+        let flags = u64::from(self.after_return) | u64::from(self.cut_short) << 1;
+        let words = [self.inode, self.begin, self.end, self.lines, flags, self.checksum];
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
@@ -44,15 +46,17 @@ impl Position {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let words: [[u8; 8]; WORDS] = words.try_into().ok().filter(|_| rest.is_empty())?;
-        let [inode, begin, end, lines, after_return, checksum] = words.map(u64::from_le_bytes);
-        Some(Self { inode, begin, end, lines, after_return: after_return != 0, checksum })
+        let [inode, begin, end, lines, flags, checksum] = words.map(u64::from_le_bytes);
+        let (after_return, cut_short) = (flags & 1 != 0, flags & 2 != 0);
+        Some(Self { inode, begin, end, lines, after_return, cut_short, checksum })
     }
 
-    /// Whether the file is the one that was read, up to here.
+    /// Whether the file is the one that was read, up to here; and where to go on. A line end that
+    /// the last record got meanwhile is its own.
     ///
     /// # Errors
     /// In words: how it has changed, or why it cannot be read.
-    pub fn check(&self, path: &Path) -> Result<(), String> {
+    pub fn check(mut self, path: &Path) -> Result<Self, String> {
         let words = |error: io::Error| crate::words::plain(&error);
         let mut file = File::open(path).map_err(words)?;
         let metadata = file.metadata().map_err(words)?;
@@ -71,7 +75,22 @@ impl Position {
             let begin = self.begin;
             return Err(format!("the record at byte {begin} is not the one that was read"));
         }
-        Ok(())
+        if self.cut_short && metadata.len() > self.end {
+            let mut next = Vec::new();
+            file.take(2).read_to_end(&mut next).map_err(words)?;
+            self.end += match next[..] {
+                [b'\n', ..] => 1,
+                [b'\r', b'\n'] => 2,
+                _ => {
+                    let end = self.end;
+                    return Err(format!(
+                        "its last line had no end at byte {end}, was taken for a record, and \
+                         goes on now"
+                    ));
+                }
+            };
+        }
+        Ok(self)
     }
 }
 
@@ -100,12 +119,18 @@ mod tests {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
         let (begin, end, lines) = (5, 10, 2);
         let checksum = checksum(b"two");
-        let position = Position { inode, begin, end, lines, after_return: false, checksum };
+        let (after_return, cut_short) = (false, false);
+        let position = Position { inode, begin, end, lines, after_return, cut_short, checksum };
         assert_eq!(Position::from_bytes(&position.to_bytes()), Some(position));
         assert_eq!(Position::from_bytes(&position.to_bytes()[1..]), None);
-        assert_eq!(position.check(&path), Ok(()));
+        assert_eq!(position.check(&path), Ok(position));
         fs::write(&path, "one\r\ntwo\r\nthree\r\nand more").unwrap();
-        assert_eq!(position.check(&path), Ok(()), "it may grow");
+        assert_eq!(position.check(&path), Ok(position), "it may grow");
+        let open = Position { begin: 12, end: 17, cut_short: true, ..position };
+        let open = Position { checksum: super::checksum(b"three"), begin: 10, end: 15, ..open };
+        assert_eq!(open.check(&path), Ok(Position { end: 17, ..open }), "its line end came");
+        fs::write(&path, "one\r\ntwo\r\nthree and more").unwrap();
+        assert!(open.check(&path).unwrap_err().contains("goes on now"));
         fs::write(&path, "one\r\ntwi\r\nthree\r\n").unwrap();
         assert!(position.check(&path).unwrap_err().contains("the record at byte 5"));
         fs::write(&path, "one\r\n").unwrap();

@@ -25,11 +25,21 @@ impl Tally {
     /// The counts that an earlier run saved, if any.
     #[must_use]
     pub fn new<'s>(by: PointerBuf, saved: impl IntoIterator<Item = &'s Vec<u8>>) -> Self {
-        let count = |value: &Vec<u8>| {
-            let (count, name) = value.split_first_chunk()?;
-            Some((String::from_utf8(name.to_vec()).ok()?, u64::from_le_bytes(*count)))
-        };
-        Self { by, counts: Mutex::new(saved.into_iter().filter_map(count).collect()) }
+        let counts = saved.into_iter().filter_map(|value| Self::read(value)).collect();
+        Self { by, counts: Mutex::new(counts) }
+    }
+
+    /// A count with its name, from how it was saved.
+    #[must_use]
+    pub fn read(value: &[u8]) -> Option<(String, u64)> {
+        let (count, name) = value.split_first_chunk()?;
+        Some((String::from_utf8(name.to_vec()).ok()?, u64::from_le_bytes(*count)))
+    }
+
+    /// Takes the counts that were saved for its own.
+    pub fn agree<'s>(&self, saved: impl IntoIterator<Item = &'s Vec<u8>>) {
+        let counts = saved.into_iter().filter_map(|value| Self::read(value)).collect();
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 
     /// The key under which a count is saved: names of values may be longer than keys.
@@ -61,13 +71,6 @@ impl Tally {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_told_apart = counts.len() < VALUES_MAX || counts.contains_key(&name);
         if is_told_apart { name } else { OTHERS.to_owned() }
-    }
-
-    /// How often records came under this name.
-    #[must_use]
-    pub fn count_of(&self, name: &str) -> u64 {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.get(name).copied().unwrap_or_default()
     }
 
     /// Counts one record.

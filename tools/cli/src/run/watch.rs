@@ -105,11 +105,7 @@ pub fn watch(
     interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> Watched {
-    let Prepared { bus, feed, ledger, kept, progress, recovered, begin_ms } = prepared;
-    if recovered > 0 && !options.quiet {
-        let number = crate::words::count(recovered);
-        console.say(&format_args!("going on: {number} records of an earlier run are taken up"));
-    }
+    let Prepared { bus, feed, ledger, kept, progress, begin_ms, .. } = prepared;
     interrupt.ask_first();
     let begin_ns = ledger.clock.monotonic_ns();
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -151,6 +147,7 @@ pub fn watch(
     let shutdown = bus.shutdown(Duration::ZERO);
     let log_failure = bus.log_failure().map(|error| error.to_string());
     let (books, leftovers) = watch.close(&shutdown.leftovers);
+    watch.agree_tallies();
     let (in_log, in_memory): (Vec<_>, Vec<_>) =
         bus.dead_letters().into_iter().partition(|info| info.is_in_log);
     let dead = in_memory.iter().filter_map(|info| bus.take_dead_letter(info.id)).collect();
@@ -281,6 +278,16 @@ impl Watch<'_> {
             }
         }
         (books, all)
+    }
+
+    /// Tallies of a durable flow are what the log says.
+    fn agree_tallies(&self) {
+        for (stage, tally) in &self.kept.tallies {
+            let saved = self.bus.saved(stage);
+            if !saved.is_empty() {
+                tally.agree(saved.values());
+            }
+        }
     }
 
     fn drain(&self) {

@@ -73,7 +73,6 @@ impl Scratch {
     }
 
     /// Another command in the same place, not started yet.
-    #[cfg(target_os = "linux")]
     pub(crate) fn wrapped(&self, program: &str, arguments: &[&str]) -> Command {
         self.prepared(Command::new(program), arguments)
     }
@@ -100,7 +99,10 @@ impl Scratch {
 
     /// Starts the command with an open standard input, which gets `text`.
     pub(crate) fn start(&self, arguments: &[&str], text: &str) -> Child {
-        let mut command = self.command(arguments);
+        // The tests may run where a hangup is ignored, and the command would obey that.
+        let binary = Command::cargo_bin("waystage").unwrap();
+        let mut command = self.wrapped("env", &["--default-signal=HUP"]);
+        command.arg(binary.get_program()).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.as_mut().expect("it was piped");

@@ -135,7 +135,7 @@ fn writable(folder: &Path) -> Result<(), String> {
 /// In words.
 pub(super) fn folder(path: &Path) -> Result<PathBuf, String> {
     let is_there = |folder: &&Path| fs::symlink_metadata(or_here(folder)).is_ok();
-    let folder = path.ancestors().find(is_there).map_or(Path::new("."), or_here);
+    let folder = path.ancestors().find(is_there).map_or_else(|| Path::new("."), or_here);
     if !folder.is_dir() {
         return Err(format!("{} is not a folder", folder.display()));
     }

@@ -74,17 +74,17 @@ flow.toml: 1 error; nothing was started
 
 #[test]
 fn a_key_of_a_later_version() {
-    let lines = &[("#PARSE", "level = 'exactly-once'")];
+    let lines = &[("#PARSE", "control = {}")];
     check(
         lines,
         r#"
-error: `level` is not in this version
+error: `control` is not in this version
   --> flow.toml:13:1
    |
-13 | level = 'exactly-once'
-   | ^^^^^ comes with a later version
+13 | control = {}
+   | ^^^^^^^ comes with a later version
    |
-   = help: remove it: everything stays in memory
+   = help: remove it
 
 flow.toml: 1 error; nothing was started
 "#,

@@ -55,7 +55,7 @@ fn bus() {
             "dead-letters = -1",
             &["error 8:16 `dead-letters` is -1; it must be 1 to 16777216"],
         ),
-        ("#BUS", "[durable]", &["error 8:2 `durable` is not in this version"]),
+        ("#BUS", "[durable]", &["error 8:2 `dir` is missing in [durable]"]),
     ]);
 }
 
@@ -127,7 +127,7 @@ fn settings_more() {
             "retry = { attempts = 2, backoff = '1s..1' }",
             &["error 10:40 `1` is not a time"],
         ),
-        ("#DEFAULTS", "level = 'exactly-once'", &["error 10:1 `level` is not in this version"]),
+        ("#DEFAULTS", "level = 'exactly-once'", &["error 10:1 unknown key `level`"]),
         ("#DEFAULTS", "write = { path = 'x' }", &["error 10:1 unknown key `write`"]),
     ]);
 }

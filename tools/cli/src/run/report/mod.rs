@@ -8,7 +8,7 @@ pub mod table;
 mod tests;
 pub mod text;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +104,6 @@ impl Report {
             kept,
             log_failure,
         } = watched;
-        let kept_dead = dead.len();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (written, mut failures) = parts::finish_outputs(&kept.outputs);
         failures.extend(log_failure);
@@ -115,25 +114,8 @@ impl Report {
         let lines = ledger.lines();
         let adds_up = add_up(&books, rests.then_some(&lines), read(&ledger.told));
         let lines = if rests { lines } else { left_behind(lines, &books) };
-        let remains = match &input {
-            Input::Ended(End::Exhausted | End::Limit) => false,
-            Input::Ended(End::Stopped) | Input::Waits => true,
-            Input::Ended(End::Failed { what, error }) => {
-                failures.insert(0, format!("{what}: {error}"));
-                true
-            }
-            Input::Broken => {
-                failures.insert(0, "the input's thread panicked; please report it".to_owned());
-                true
-            }
-        };
-        let named = told.1.into_iter().map(|told| Dead::told(told, flow));
-        let mut dead: Vec<Dead> = parts::kept(flow, dead).chain(named).collect();
-        let kept_in_log = dead.iter().filter(|dead| dead.taken_by.is_none()).count() - kept_dead;
-        let taken = told.0.saturating_sub(kept_in_log as u64);
-        let known: HashSet<String> = dead.iter().map(|dead| dead.id.clone()).collect();
-        let earlier = in_log.into_iter().filter(|info| !known.contains(&info.id.to_string()));
-        dead.extend(earlier.map(|info| Dead::of_earlier(info, flow)));
+        let remains = remains(&input, &mut failures);
+        let (dead, taken) = parts::dead(flow, dead, told, in_log);
         let lost = parts::lost(flow, &books, &snapshot.stages);
         let evicted = parts::evicted(&books, &snapshot.stages);
         let given_up = parts::given_up(flow, &snapshot.stages);
@@ -217,6 +199,22 @@ impl Report {
         // What needs attention is said even if nobody reads the rest.
         text::talk(self, options, console.talk);
         unless_closed(printed)
+    }
+}
+
+/// Whether something of the input remains; what broke is added to the failures.
+fn remains(input: &Input, failures: &mut Vec<String>) -> bool {
+    match input {
+        Input::Ended(End::Exhausted | End::Limit) => false,
+        Input::Ended(End::Stopped) | Input::Waits => true,
+        Input::Ended(End::Failed { what, error }) => {
+            failures.insert(0, format!("{what}: {error}"));
+            true
+        }
+        Input::Broken => {
+            failures.insert(0, "the input's thread panicked; please report it".to_owned());
+            true
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parts of the report, each from what the run kept of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use waystage::{Cause, Conservation, DeadLetter, DeadLetterInfo, OnFull, Route, StageSnapshot};
@@ -189,8 +189,29 @@ pub(super) fn given_up(flow: &Flow, stages: &[StageSnapshot]) -> Vec<GivenUp> {
     given_up.collect()
 }
 
+/// All dead letters: those in memory, those that callbacks were told of, and those of the log that
+/// nobody was told of; and how many a dead-letter stage took.
+pub(super) fn dead(
+    flow: &Flow,
+    in_memory: Vec<DeadLetter<Record>>,
+    (told, named): (u64, Vec<Told>),
+    in_log: Vec<DeadLetterInfo>,
+) -> (Vec<Dead>, u64) {
+    let mut dead: Vec<Dead> = kept(flow, in_memory).collect();
+    let named = named.into_iter().map(|told| Dead::told(told, flow));
+    let (taken, in_log_too): (Vec<Dead>, Vec<Dead>) =
+        named.partition(|dead| dead.taken_by.is_some());
+    let taken_count = told.saturating_sub(in_log_too.len() as u64);
+    let known: HashSet<String> = in_log_too.iter().map(|dead| dead.id.clone()).collect();
+    dead.extend(in_log_too);
+    let earlier = in_log.into_iter().filter(|info| !known.contains(&info.id.to_string()));
+    dead.extend(earlier.map(|info| Dead::of_earlier(info, flow)));
+    dead.extend(taken);
+    (dead, taken_count)
+}
+
 /// The dead letters that the bus kept.
-pub(super) fn kept(flow: &Flow, letters: Vec<DeadLetter<Record>>) -> impl Iterator<Item = Dead> {
+fn kept(flow: &Flow, letters: Vec<DeadLetter<Record>>) -> impl Iterator<Item = Dead> {
     let stages = flow.stages.iter();
     let attempts: HashMap<&str, u16> =
         stages.map(|stage| (stage.name.as_str(), stage.settings.attempts)).collect();

@@ -27,20 +27,21 @@ impl Problem {
     }
 }
 
-/// Whether the storage failed, where nothing is wrong with a name or with rights.
+/// Whether the machine failed or has no more of something, where nothing is wrong with a name or
+/// with rights.
 #[must_use]
 pub fn is_failure(error: &io::Error) -> bool {
-    !matches!(
+    // Those that have no kind: EIO, ENFILE, EMFILE.
+    const WITHOUT_KIND: [i32; 3] = [5, 23, 24];
+    let is_kind = matches!(
         error.kind(),
-        ErrorKind::NotFound
-            | ErrorKind::PermissionDenied
-            | ErrorKind::ReadOnlyFilesystem
-            | ErrorKind::NotADirectory
-            | ErrorKind::IsADirectory
-            | ErrorKind::AlreadyExists
-            | ErrorKind::InvalidInput
-            | ErrorKind::InvalidFilename
-    )
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::FileTooLarge
+            | ErrorKind::OutOfMemory
+            | ErrorKind::WouldBlock
+    );
+    is_kind || error.raw_os_error().is_some_and(|code| WITHOUT_KIND.contains(&code))
 }
 
 impl fmt::Display for Problem {

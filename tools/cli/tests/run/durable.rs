@@ -77,11 +77,13 @@ fn killed_at_any_moment_and_run_again() {
     let kills = kills.map_or(KILLS, |kills| kills.parse().expect("a number"));
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let (mut killed, mut recovered, mut whole) = (0, 0, 0);
-    while killed < kills || whole == 0 {
+    while killed < kills || whole == 0 || recovered == 0 {
         random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(killed | 1);
         // Now and then one is left alone.
-        let said = if killed < kills && random >> 60 != 0 {
-            kill_within(start(&scratch), Duration::from_millis(random >> 40 & 0x7F));
+        let said = if random >> 60 != 0 && (killed < kills || whole > 0) {
+            // On a busy machine all may come too early: then there are more, and later ones.
+            let later = killed.saturating_sub(kills);
+            kill_within(start(&scratch), Duration::from_millis((random >> 40 & 0x7F) + later));
             killed += 1;
             continue;
         } else {
@@ -96,7 +98,6 @@ fn killed_at_any_moment_and_run_again() {
         fs::remove_dir_all(scratch.path("var")).unwrap();
         fs::remove_dir_all(scratch.path("out")).unwrap();
     }
-    assert!(recovered > 0, "no run had anything to go on with");
 }
 
 /// The outputs and counts of the week, each line once.

@@ -345,3 +345,34 @@ fn what_was_acknowledged_survives() {
     assert!(taken_up > count, "hardly anything was left to take up: {taken_up} in {count} lives");
     assert!(redriven > count / 20, "hardly any letter came in again: {redriven} in {count} lives");
 }
+
+/// Whoever waits for nothing asks at the end, and hears of the last flush, too.
+#[test]
+fn a_bus_names_what_its_log_failed_of() {
+    let random = Random::new(1);
+    let promise = (Sync::Within(Duration::from_secs(1)), Level::ExactlyOnce);
+    let mut ahead = 0;
+    loop {
+        let (disk, told) = (SimulatedDisk::default(), Arc::default());
+        let life = open(&disk, promise, 1, &random, &told).expect("the disk is whole");
+        life.publish(1, &told).expect("there is room");
+        for _ in 0..100 {
+            life.bus.turn();
+        }
+        assert!(life.bus.log_failure().is_none());
+        let before = disk.operations();
+        disk.fail_at(before + ahead, Fault::Error(std::io::ErrorKind::Other));
+        life.bus.shutdown(Duration::ZERO);
+        let failure = life.bus.log_failure();
+        if disk.operations() <= before + ahead {
+            assert!(failure.is_none(), "nothing failed, and yet: {failure:?}");
+            break;
+        }
+        let Some(LogError::Poisoned { cause, .. }) = failure else {
+            panic!("operation {ahead} of the end failed, and nobody is told: {failure:?}");
+        };
+        assert!(cause.starts_with("cannot "), "{cause}");
+        ahead += 1;
+    }
+    assert!(ahead >= 3, "only {ahead} operations");
+}

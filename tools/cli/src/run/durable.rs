@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use waystage::{Bus, BusError, BusSettings, DurableSettings, EnvelopeId, Missing}
 
 use super::options::Options;
 use super::output::Wanted;
-use super::problem::Problem;
+use super::problem::{Problem, is_failure};
 use super::record::Record;
 use super::resume::Position;
 use super::sources::Source;
@@ -143,30 +143,17 @@ fn wrong(error: &BusError, directory: &Path) -> Problem {
         }
         cause = error.source();
     }
-    match error {
-        BusError::Log(error) if has_failed(error) => Problem::failure(what, help),
-        _ => Problem::new(what, help),
-    }
+    let is_failure = matches!(error, BusError::Log(error) if has_failed(error));
+    Problem::new(what, help).failed(is_failure)
 }
 
-/// Whether the storage failed where nothing is wrong with the directory's name or rights.
+/// Whether it is the storage that failed.
 fn has_failed(error: &LogError) -> bool {
-    let source = match error {
-        LogError::Storage { source, .. } | LogError::NoRoom { source, .. } => source,
-        LogError::Poisoned { .. } => return true,
-        _ => return false,
-    };
-    !matches!(
-        source.kind(),
-        ErrorKind::NotFound
-            | ErrorKind::PermissionDenied
-            | ErrorKind::ReadOnlyFilesystem
-            | ErrorKind::NotADirectory
-            | ErrorKind::IsADirectory
-            | ErrorKind::AlreadyExists
-            | ErrorKind::InvalidInput
-            | ErrorKind::InvalidFilename
-    )
+    match error {
+        LogError::Storage { source, .. } | LogError::NoRoom { source, .. } => is_failure(source),
+        LogError::Poisoned { .. } => true,
+        _ => false,
+    }
 }
 
 /// Takes up what an earlier run left; how many records that are.

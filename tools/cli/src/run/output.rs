@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waystage::log::SinkFile;
 
-use super::problem::Problem;
+use super::problem::{Problem, is_failure};
 use crate::files::{Identity, Taken};
 use crate::words::plain;
 
@@ -207,10 +207,13 @@ pub fn open(wanted: &[Wanted], taken: &Taken) -> Result<Vec<Arc<Output>>, Vec<Pr
     for wanted in wanted {
         let Wanted { stage, name, path } = wanted;
         match made.open(path, taken) {
-            Err(Refusal::System(error)) => problems.push(Problem::new(
-                format!("output {name} ({}): {}", path.display(), plain(&error)),
-                "correct `path` of the stage, or write elsewhere with --out DIR",
-            )),
+            Err(Refusal::System(error)) => {
+                let problem = Problem::new(
+                    format!("output {name} ({}): {}", path.display(), plain(&error)),
+                    "correct `path` of the stage, or write elsewhere with --out DIR",
+                );
+                problems.push(problem.failed(is_failure(&error)));
+            }
             Err(Refusal::Taken(why)) => problems.push(Problem::new(
                 format!("output {name}: {why}"),
                 "records need a file of their own: give another `path`, or write elsewhere with \

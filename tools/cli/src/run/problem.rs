@@ -1,6 +1,7 @@
 //! What is wrong before a run starts, all of it at once, each with what to do.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,10 +20,27 @@ impl Problem {
         Self { what: what.into(), help: help.into(), is_failure: false }
     }
 
-    /// A failure of the machine, with what to do.
-    pub fn failure(what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { is_failure: true, ..Self::new(what, help) }
+    /// The same where the machine may have failed.
+    #[must_use]
+    pub fn failed(self, is_failure: bool) -> Self {
+        Self { is_failure, ..self }
     }
+}
+
+/// Whether the storage failed, where nothing is wrong with a name or with rights.
+#[must_use]
+pub fn is_failure(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+    )
 }
 
 impl fmt::Display for Problem {

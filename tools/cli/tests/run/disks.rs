@@ -62,3 +62,16 @@ fn no_half_line_is_left_on_a_full_disk() {
         assert!(error.contains(words), "{words} in {error}");
     }
 }
+
+/// A log that the disk has no room for is a failure of the disk, not of the flow.
+#[test]
+fn a_log_without_room_is_a_failure() {
+    let scratch = Scratch::with_lines(records(3), "[durable]\ndir = \"log\"\n");
+    let said = Said::of(&mut small_disk(&scratch, 100, &["run", "flow.toml", "--json"]));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let document: Value = serde_json::from_str(&said.data).unwrap();
+    assert_eq!(document["error"]["kind"], "failed");
+    assert!(said.talk.contains("mend what the storage says"), "{said:?}");
+    let (document, said) = scratch.json(&["run", "flow.toml"]);
+    assert_eq!((said.code, number(&document, "/completed")), (Some(0), 3), "{said:?}");
+}

@@ -355,7 +355,7 @@ fn a_bus_names_what_its_log_failed_of() {
     loop {
         let (disk, told) = (SimulatedDisk::default(), Arc::default());
         let life = open(&disk, promise, 1, &random, &told).expect("the disk is whole");
-        life.publish(1, &told).expect("there is room");
+        let _unread = life.publish(1, &told).expect("there is room");
         for _ in 0..100 {
             life.bus.turn();
         }

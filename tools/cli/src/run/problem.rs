@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use rustix::io::Errno;
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -30,7 +32,9 @@ impl Problem {
 /// Whether the storage failed, where nothing is wrong with a name or with rights.
 #[must_use]
 pub fn is_failure(error: &io::Error) -> bool {
-    !matches!(
+    // Links that lead around have no kind of their own yet.
+    let is_loop = Errno::from_io_error(error) == Some(Errno::LOOP);
+    let is_of_name = matches!(
         error.kind(),
         ErrorKind::NotFound
             | ErrorKind::PermissionDenied
@@ -40,7 +44,8 @@ pub fn is_failure(error: &io::Error) -> bool {
             | ErrorKind::AlreadyExists
             | ErrorKind::InvalidInput
             | ErrorKind::InvalidFilename
-    )
+    );
+    !is_of_name && !is_loop
 }
 
 impl fmt::Display for Problem {

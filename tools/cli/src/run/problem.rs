@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use rustix::io::Errno;
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -27,21 +29,23 @@ impl Problem {
     }
 }
 
-/// Whether the machine failed or has no more of something, where nothing is wrong with a name or
-/// with rights.
+/// Whether the storage failed, where nothing is wrong with a name or with rights.
 #[must_use]
 pub fn is_failure(error: &io::Error) -> bool {
-    // Those that have no kind: EIO, ENFILE, EMFILE.
-    const WITHOUT_KIND: [i32; 3] = [5, 23, 24];
-    let is_kind = matches!(
+    // Links that lead around have no kind of their own yet.
+    let is_loop = Errno::from_io_error(error) == Some(Errno::LOOP);
+    let is_of_name = matches!(
         error.kind(),
-        ErrorKind::StorageFull
-            | ErrorKind::QuotaExceeded
-            | ErrorKind::FileTooLarge
-            | ErrorKind::OutOfMemory
-            | ErrorKind::WouldBlock
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
     );
-    is_kind || error.raw_os_error().is_some_and(|code| WITHOUT_KIND.contains(&code))
+    !is_of_name && !is_loop
 }
 
 impl fmt::Display for Problem {

@@ -9,136 +9,58 @@
 
 #[path = "../gate.rs"]
 mod gate;
+#[path = "../interleaved.rs"]
+mod interleaved;
 #[path = "../statistics.rs"]
 mod statistics;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use waystage::log::{Log, LogSettings, Receipt, Sync};
 
-use statistics::Summary;
-
-/// Appends so many bodies of a size, and returns the time it took.
-type Run = fn(&Path, &[u8], u64) -> Duration;
-
-struct Shape {
-    name: &'static str,
-    /// Appends of one run.
-    appends: u64,
-    subjects: &'static [(&'static str, Run)],
-}
+use interleaved::{Shape, compare_all};
 
 const SHAPES: &[Shape] = &[
     Shape {
         name: "not synced, 1 thread",
-        appends: 400_000,
+        times: 400_000,
         subjects: &[("commitlog", commitlog_appends), ("waystage", not_synced)],
     },
     Shape {
         name: "each, 1 thread",
-        appends: 1_500,
+        times: 1_500,
         subjects: &[("okaywal", okaywal_1), ("waystage", each_1)],
     },
     Shape {
         name: "each, 2 threads",
-        appends: 2_000,
+        times: 2_000,
         subjects: &[("okaywal", okaywal_2), ("waystage", each_2)],
     },
     Shape {
         name: "each, 8 threads",
-        appends: 8_000,
+        times: 8_000,
         subjects: &[("okaywal", okaywal_8), ("waystage", each_8)],
     },
     Shape {
         name: "each, 32 threads",
-        appends: 16_000,
+        times: 16_000,
         subjects: &[("okaywal", okaywal_32), ("waystage", each_32)],
     },
     Shape {
         name: "each, window 64",
-        appends: 100_000,
+        times: 100_000,
         subjects: &[("okaywal", okaywal_batch_64), ("waystage", window_64)],
     },
     Shape {
         name: "each, window 1024",
-        appends: 400_000,
+        times: 400_000,
         subjects: &[("okaywal", okaywal_batch_1024), ("waystage", window_1024)],
     },
 ];
 
-/// Compares appends to a log with peers, as ratios to the first subject of each shape.
-#[derive(Parser)]
-struct Arguments {
-    /// Only shapes whose name contains this.
-    #[arg(default_value = "")]
-    shape: String,
-    /// Quiet runs of each subject.
-    #[arg(long, default_value_t = 15)]
-    pairs: usize,
-    /// Bytes of a body.
-    #[arg(long, default_value_t = 100)]
-    bytes: usize,
-    /// Where to write; default: the directory for temporary files.
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// Take runs of a busy machine too.
-    #[arg(long)]
-    no_gate: bool,
-}
-
 fn main() {
-    let arguments = Arguments::parse();
-    println!(
-        "{:<22} {:<12} {:>9} {:>9} {:>9}  {:>6} {:>15}  runs",
-        "SHAPE", "SUBJECT", "ns/append", "min", "max", "ratio", "interval"
-    );
-    for shape in SHAPES.iter().filter(|shape| shape.name.contains(&arguments.shape)) {
-        compare(shape, &arguments);
-    }
-}
-
-fn compare(shape: &Shape, arguments: &Arguments) {
-    let body = vec![0x5A; arguments.bytes];
-    let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let run = |run: Run| {
-        let directory = tempfile::tempdir_in(&parent).expect("the directory can be written");
-        run(directory.path(), &body, shape.appends).as_nanos() as f64 / shape.appends as f64
-    };
-    let mut times = vec![Vec::new(); shape.subjects.len()];
-    let mut tries = 0;
-    while times[0].len() < arguments.pairs && tries < 4 * arguments.pairs {
-        tries += 1;
-        let mut round = Vec::new();
-        for (_, subject) in shape.subjects {
-            let quiet = arguments.no_gate || gate::is_quiet();
-            gate::free();
-            let time = run(*subject);
-            if quiet && (arguments.no_gate || gate::is_quiet()) {
-                round.push(time);
-            }
-        }
-        if round.len() == shape.subjects.len() {
-            for (times, time) in times.iter_mut().zip(round) {
-                times.push(time);
-            }
-        }
-    }
-    for ((name, _), own) in shape.subjects.iter().zip(&times) {
-        let row = Summary::of(own, &times[0]);
-        println!(
-            "{:<22} {name:<12} {:>9.0} {:>9.0} {:>9.0}  {:>6.2} {:>6.2} ... {:>4.2}  {}/{tries}",
-            shape.name,
-            row.median,
-            row.min,
-            row.max,
-            row.ratio,
-            row.low,
-            row.high,
-            own.len()
-        );
-    }
+    compare_all("ns/append", SHAPES);
 }
 
 fn open(directory: &Path, sync: Sync) -> Log {

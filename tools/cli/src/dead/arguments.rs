@@ -140,9 +140,9 @@ pub struct Show {
     pub body: bool,
 }
 
-/// `waystage dead redrive`.
+/// Which dead letters a command changes, and whether that is meant.
 #[derive(Debug, Args)]
-pub struct Redrive {
+pub struct Change {
     /// The log's directory
     #[arg(value_name = "DIR")]
     pub log: PathBuf,
@@ -155,6 +155,20 @@ pub struct Redrive {
     /// All of them
     #[arg(long, env = "WAYSTAGE_DEAD_ALL", value_parser = FalseyValueParser::new())]
     pub all: bool,
+    /// Only says what would be done, and changes nothing
+    #[arg(long, env = "WAYSTAGE_DEAD_DRY_RUN", value_parser = FalseyValueParser::new())]
+    pub dry_run: bool,
+    /// Does not ask
+    #[arg(long, env = "WAYSTAGE_DEAD_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
+}
+
+/// `waystage dead redrive`.
+#[derive(Debug, Args)]
+pub struct Redrive {
+    /// Which ones, and whether that is meant.
+    #[command(flatten)]
+    pub change: Change,
     /// Sends them to this stage, not to the one where they failed
     #[arg(long, env = "WAYSTAGE_DEAD_TO", value_name = "STAGE", value_parser = stage)]
     pub to: Option<String>,
@@ -172,35 +186,14 @@ pub struct Redrive {
     #[arg(long, env = "WAYSTAGE_DEAD_MAX_REDRIVES", value_name = "N", default_value = "3")]
     #[arg(allow_hyphen_values = true)]
     pub max_redrives: u16,
-    /// Only says what would be done, and changes nothing
-    #[arg(long, env = "WAYSTAGE_DEAD_DRY_RUN", value_parser = FalseyValueParser::new())]
-    pub dry_run: bool,
-    /// Does not ask
-    #[arg(long, env = "WAYSTAGE_DEAD_YES", value_parser = FalseyValueParser::new())]
-    pub yes: bool,
 }
 
 /// `waystage dead purge`.
 #[derive(Debug, Args)]
 pub struct Purge {
-    /// The log's directory
-    #[arg(value_name = "DIR")]
-    pub log: PathBuf,
-    /// The dead letters: numbers, ids, or beginnings of those
-    #[arg(value_name = "LETTER")]
-    pub letters: Vec<String>,
-    /// Which ones.
+    /// Which ones, and whether that is meant.
     #[command(flatten)]
-    pub filters: Filters,
-    /// All of them
-    #[arg(long, env = "WAYSTAGE_DEAD_ALL", value_parser = FalseyValueParser::new())]
-    pub all: bool,
-    /// Only says what would be done, and changes nothing
-    #[arg(long, env = "WAYSTAGE_DEAD_DRY_RUN", value_parser = FalseyValueParser::new())]
-    pub dry_run: bool,
-    /// Does not ask
-    #[arg(long, env = "WAYSTAGE_DEAD_YES", value_parser = FalseyValueParser::new())]
-    pub yes: bool,
+    pub change: Change,
 }
 
 impl Dead {

@@ -1,13 +1,13 @@
 //! Which dead letters are meant, and whether that is meant.
 
-use std::io::{self, BufRead};
+use std::io;
 use std::str::FromStr;
 
 use waystage::clock::{Clock as _, SystemClock};
 use waystage::log::entry::EntryNumber;
 use waystage::log::letters::{LetterFilter, Letters};
 
-use super::arguments::Filters;
+use super::arguments::{Change, Filters};
 use crate::exit::Exit;
 use crate::log::trouble::Subject;
 use crate::run::Console;
@@ -97,12 +97,12 @@ impl Chosen {
 /// # Errors
 /// Standard output took no more.
 pub fn is_said(
-    (names, filters, all): (&[String], &Filters, bool),
+    change: &Change,
     subject: &Subject<'_>,
     console: &mut Console<'_>,
 ) -> io::Result<Option<Exit>> {
-    let (is_named, is_filtered) = (!names.is_empty(), !filters.is_none());
-    let words = match (is_named || is_filtered, all) {
+    let (is_named, is_filtered) = (!change.letters.is_empty(), !change.filters.is_none());
+    let words = match (is_named || is_filtered, change.all) {
         (false, false) => "no dead letters are named",
         (true, true) => "--all is said, and some are named too",
         _ => return Ok(None),
@@ -111,11 +111,35 @@ pub fn is_said(
     subject.end(Exit::Usage, words, help, console).map(Some)
 }
 
+/// Looks at the log and chooses the letters that are to be changed; says which are not there. Where
+/// that cannot be done, says why, and how the command ends.
+///
+/// # Errors
+/// Standard output took no more.
+pub fn chosen(
+    change: &Change,
+    subject: &Subject<'_>,
+    console: &mut Console<'_>,
+) -> io::Result<Result<(Letters, Chosen), Exit>> {
+    let letters = match Letters::look(&change.log) {
+        Ok(letters) => letters,
+        Err(error) => return subject.fail(&error, console).map(Err),
+    };
+    let chosen = match choose(&letters, &change.letters, &change.filters) {
+        Ok(chosen) => chosen,
+        Err(problem) => return subject.problem(&problem, console).map(Err),
+    };
+    for name in &chosen.missing {
+        console.say(&unknown(name, subject));
+    }
+    Ok(Ok((letters, chosen)))
+}
+
 /// Chooses letters by names and filters.
 ///
 /// # Errors
 /// In words: a name that stands for several.
-pub fn choose(letters: &Letters, names: &[String], filters: &Filters) -> Result<Chosen, Problem> {
+fn choose(letters: &Letters, names: &[String], filters: &Filters) -> Result<Chosen, Problem> {
     let mut filter = filters.filter();
     let mut missing = Vec::new();
     for name in names {
@@ -180,19 +204,9 @@ fn number(text: &str) -> Option<EntryNumber> {
     Some(EntryNumber { sequence: sequence.parse().ok()?, index: index.parse().ok()? })
 }
 
-/// Asks, and says whether the answer was yes.
-pub fn ask(question: &str, answers: &mut dyn BufRead, console: &mut Console<'_>) -> bool {
-    let _ = write!(console.talk, "{question} [y/N] ");
-    let _ = console.talk.flush();
-    let mut answer = String::new();
-    let is_read = answers.read_line(&mut answer).is_ok();
-    is_read && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Since, ask, number, written};
-    use crate::run::Console;
+    use super::{Since, number, written};
 
     #[test]
     fn times_and_numbers() {
@@ -206,18 +220,5 @@ mod tests {
             assert_eq!(number(text).map(written).as_deref(), Some(want));
         }
         assert!(number("7a").is_none() && number("7.").is_none() && number("-7").is_none());
-    }
-
-    #[test]
-    fn only_yes_is_yes() {
-        for (answer, want) in
-            [("y\n", true), ("Yes", true), ("", false), ("n\n", false), ("yy", false)]
-        {
-            let (mut data, mut talk) = (Vec::new(), Vec::new());
-            let mut console = Console { data: &mut data, talk: &mut talk };
-            assert_eq!(ask("Purge 3?", &mut answer.as_bytes(), &mut console), want, "{answer:?}");
-            assert_eq!(talk, b"Purge 3? [y/N] ");
-            assert!(data.is_empty());
-        }
     }
 }

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal as _};
 
 use serde_json::json;
 use waystage::log::LogError;
-use waystage::log::letters::{Letters, OpenLetters};
+use waystage::log::letters::OpenLetters;
 
 use super::arguments::Purge;
-use super::choose::{Chosen, ask, choose, is_said, unknown};
+use super::choose::{Chosen, chosen, is_said};
 use super::pace::Pace;
 use crate::arguments::Global;
 use crate::exit::Exit;
@@ -23,37 +23,29 @@ pub const SCHEMA: &str = "waystage.dead-purge/1";
 /// # Errors
 /// Standard output took no more.
 pub fn command(purge: &Purge, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    let subject = Subject { schema: SCHEMA, json: global.json, log: &purge.log };
-    let said = (&*purge.letters, &purge.filters, purge.all);
-    if let Some(exit) = is_said(said, &subject, console)? {
+    let subject = Subject { schema: SCHEMA, json: global.json, log: &purge.change.log };
+    if let Some(exit) = is_said(&purge.change, &subject, console)? {
         return Ok(exit);
     }
     if let Some(exit) = subject.check(console)? {
         return Ok(exit);
     }
-    let letters = match Letters::look(&purge.log) {
-        Ok(letters) => letters,
-        Err(error) => return subject.fail(&error, console),
+    let (letters, chosen) = match chosen(&purge.change, &subject, console)? {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
     };
-    let chosen = match choose(&letters, &purge.letters, &purge.filters) {
-        Ok(chosen) => chosen,
-        Err(problem) => return subject.problem(&problem, console),
-    };
-    for name in &chosen.missing {
-        console.say(&unknown(name, &subject));
-    }
     let picked = chosen.picked(&letters).len();
-    if purge.dry_run {
+    if purge.change.dry_run {
         return tell(purge, &chosen, (picked, picked, false), &subject, console);
     }
-    if !purge.yes && picked > 0 {
+    if !purge.change.yes && picked > 0 {
         if !io::stdin().is_terminal() {
             let words = format!("{} dead letters would go for good", count(picked as u64));
             let help = "say --yes, or see them first with --dry-run";
             return subject.end(Exit::Usage, &words, help, console);
         }
         let question = format!("Remove {} dead letters for good?", count(picked as u64));
-        if !ask(&question, &mut io::stdin().lock(), console) {
+        if !console.ask(&question, &mut io::stdin().lock()) {
             console.say(&"nothing was changed");
             return Ok(Exit::Done);
         }
@@ -73,7 +65,7 @@ fn carry_out(
     global: &Global,
 ) -> Result<(usize, bool), LogError> {
     let Some(filter) = &chosen.filter else { return Ok((0, false)) };
-    let mut letters = OpenLetters::open(&purge.log)?;
+    let mut letters = OpenLetters::open(&purge.change.log)?;
     let watched = Pace::begin(None, picked, global);
     let mut pace = watched.map_err(LogError::storage("watch", "signals"))?;
     let purged = letters.purge(filter, &mut |done| pace.next(done));
@@ -93,7 +85,7 @@ fn tell(
         let document = json!({
             "schema": SCHEMA,
             "log": subject.log.display().to_string(),
-            "dry_run": purge.dry_run,
+            "dry_run": purge.change.dry_run,
             "picked": picked,
             "purged": purged,
             "missing": chosen.missing,
@@ -103,7 +95,7 @@ fn tell(
     } else {
         let many = count(purged as u64);
         let line = match () {
-            () if purge.dry_run => format!("would remove {many}; nothing changed"),
+            () if purge.change.dry_run => format!("would remove {many}; nothing changed"),
             () if was_stopped => format!("removed {many}; the same command goes on with the rest"),
             () => format!("removed {many}"),
         };

@@ -8,7 +8,7 @@ use waystage::log::entry::EntryNumber;
 use waystage::log::letters::{Letters, OpenLetters, Redrive as Plan, Redriven};
 
 use super::arguments::Redrive;
-use super::choose::{Chosen, ask, choose, is_said, unknown};
+use super::choose::{Chosen, chosen, is_said};
 use super::pace::Pace;
 use crate::arguments::Global;
 use crate::exit::Exit;
@@ -25,9 +25,8 @@ pub const SCHEMA: &str = "waystage.dead-redrive/1";
 /// # Errors
 /// Standard output took no more.
 pub fn command(redrive: &Redrive, global: &Global, console: &mut Console<'_>) -> io::Result<Exit> {
-    let subject = Subject { schema: SCHEMA, json: global.json, log: &redrive.log };
-    let said = (&*redrive.letters, &redrive.filters, redrive.all);
-    if let Some(exit) = is_said(said, &subject, console)? {
+    let subject = Subject { schema: SCHEMA, json: global.json, log: &redrive.change.log };
+    if let Some(exit) = is_said(&redrive.change, &subject, console)? {
         return Ok(exit);
     }
     if let Some(exit) = subject.check(console)? {
@@ -40,19 +39,12 @@ pub fn command(redrive: &Redrive, global: &Global, console: &mut Console<'_>) ->
             return subject.end(Exit::Usage, &words, help, console);
         }
     };
-    let letters = match Letters::look(&redrive.log) {
-        Ok(letters) => letters,
-        Err(error) => return subject.fail(&error, console),
+    let (letters, chosen) = match chosen(&redrive.change, &subject, console)? {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
     };
-    let chosen = match choose(&letters, &redrive.letters, &redrive.filters) {
-        Ok(chosen) => chosen,
-        Err(problem) => return subject.problem(&problem, console),
-    };
-    for name in &chosen.missing {
-        console.say(&unknown(name, &subject));
-    }
     let run = Run { redrive, subject, picked: chosen.picked(&letters), chosen, edited };
-    if redrive.dry_run {
+    if redrive.change.dry_run {
         let outcome = run.plan().map_or_else(Redriven::default, |plan| letters.would(&plan));
         return run.tell(&letters, outcome, false, console);
     }
@@ -69,7 +61,7 @@ pub fn command(redrive: &Redrive, global: &Global, console: &mut Console<'_>) ->
 /// The new body.
 fn edited(redrive: &Redrive) -> Result<Option<Vec<u8>>, String> {
     let Some(file) = &redrive.edit else { return Ok(None) };
-    if redrive.letters.len() != 1 {
+    if redrive.change.letters.len() != 1 {
         return Err("--edit is for one dead letter".to_owned());
     }
     let body = std::fs::read(file);
@@ -97,11 +89,11 @@ impl Run<'_> {
     }
 
     fn is_meant(&self, letters: &Letters, console: &mut Console<'_>) -> bool {
-        if self.redrive.yes || self.picked.is_empty() || !io::stdin().is_terminal() {
+        if self.redrive.change.yes || self.picked.is_empty() || !io::stdin().is_terminal() {
             return true;
         }
         let (many, to) = (count(self.picked.len() as u64), self.to(letters));
-        ask(&format!("Re-drive {many} to {to}?"), &mut io::stdin().lock(), console)
+        console.ask(&format!("Re-drive {many} to {to}?"), &mut io::stdin().lock())
     }
 
     /// Where they go, in words.
@@ -142,14 +134,16 @@ impl Run<'_> {
         let exit = match () {
             () if was_stopped => Exit::Stopped,
             () if !self.chosen.missing.is_empty() => Exit::Failed,
-            () if outcome.guarded + outcome.refused > 0 && !self.redrive.dry_run => Exit::Dead,
+            () if outcome.guarded + outcome.refused > 0 && !self.redrive.change.dry_run => {
+                Exit::Dead
+            }
             () => Exit::Done,
         };
         if self.subject.json {
             let document = json!({
                 "schema": SCHEMA,
                 "log": self.subject.log.display().to_string(),
-                "dry_run": self.redrive.dry_run,
+                "dry_run": self.redrive.change.dry_run,
                 "picked": self.picked.len(),
                 "redriven": outcome.redriven,
                 "guarded": outcome.guarded,
@@ -176,7 +170,7 @@ impl Run<'_> {
     ) -> io::Result<()> {
         let (many, to) = (count(outcome.redriven as u64), self.to(letters));
         let max = self.redrive.max_redrives;
-        if self.redrive.dry_run {
+        if self.redrive.change.dry_run {
             let held = self.picked.iter().filter_map(|number| letters.letter(*number));
             let again = held.filter(|letter| letter.held.redrives > 0).count();
             let (again, guarded) = (count(again as u64), count(outcome.guarded as u64));
@@ -199,13 +193,13 @@ impl Run<'_> {
         }
         if outcome.duplicates > 0 {
             let words = format!("{} that completed since", count(outcome.duplicates as u64));
-            let name = if self.redrive.dry_run { "to go" } else { "removed" };
+            let name = if self.redrive.change.dry_run { "to go" } else { "removed" };
             writeln!(console.data, "{name:<10}{words}")?;
         }
         if was_stopped {
             writeln!(console.data, "stopped   the same command goes on with the rest")?;
         }
-        if outcome.redriven > 0 && !self.redrive.dry_run {
+        if outcome.redriven > 0 && !self.redrive.change.dry_run {
             writeln!(console.data, "next: waystage run FLOW takes them up")?;
         }
         Ok(())

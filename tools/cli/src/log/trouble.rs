@@ -59,7 +59,7 @@ impl Subject<'_> {
             }
             LogError::Gone { .. } => (Exit::Failed, "`waystage log stat` says what is there"),
             LogError::Version { .. } => (Exit::Failed, "nothing was changed"),
-            LogError::Unsettled(_) => {
+            LogError::SinkNotGiven(_) => {
                 (Exit::Failed, "`waystage run FLOW` opens it, and goes on; nothing was changed")
             }
             LogError::TooLarge { .. } => {

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,6 @@ use waystage::clock::{Clock as _, SystemClock};
 use waystage::log::{Log, LogError, LogSettings, SinkSettings};
 use waystage::{Bus, BusError, BusSettings, DurableSettings, EnvelopeId, Missing};
 
-use super::options::Options;
 use super::output::Wanted;
 use super::problem::{Problem, is_failure};
 use super::record::Record;
@@ -32,7 +30,7 @@ pub fn directory(flow: &Flow, durable: &Durable) -> PathBuf {
     flow.directory.join(&durable.directory)
 }
 
-/// Opens the log and starts a bus on it; with `--fresh` what an earlier run left goes first.
+/// Opens the log and starts a bus on it.
 ///
 /// # Errors
 /// What is wrong with the log, with an output, or with the settings.
@@ -41,60 +39,45 @@ pub fn start(
     durable: &Durable,
     settings: BusSettings,
     outputs: &[Wanted],
-    options: &Options,
 ) -> Result<Bus<Record>, Problem> {
     let directory = directory(flow, durable);
-    if options.fresh {
-        begin_anew(&directory, options)?;
-    }
-    let mut sinks: Vec<SinkSettings> = Vec::new();
-    for output in outputs {
+    let sink = |output: &Wanted| {
         let mut sink = SinkSettings::new(&*output.name, &output.path);
         sink.empties = true;
-        if !sinks.contains(&sink) {
-            sinks.push(sink);
-        }
-    }
+        sink
+    };
     let unique = flow.input.unique.and_then(|window| u32::try_from(window).ok());
     let mut settings_of_log = DurableSettings::in_directory(directory);
     settings_of_log.log = LogSettings { sync: durable.sync, ..LogSettings::default() };
-    settings_of_log.sinks = sinks;
+    settings_of_log.sinks = outputs.iter().map(sink).collect();
     settings_of_log.remembered_ids = unique.unwrap_or(REMEMBERED);
     let started = Bus::start_durable(settings, &settings_of_log);
     started.map_err(|error| wrong(&error, &settings_of_log.directory))
 }
 
-/// Removes the log, if there is one: after a question where somebody can answer it.
-fn begin_anew(directory: &Path, options: &Options) -> Result<(), Problem> {
+/// Removes the log, if there is one: after a question, unless that is answered already.
+///
+/// # Errors
+/// When it may not go, or what is wrong with it.
+pub fn begin_anew(
+    directory: &Path,
+    is_meant: bool,
+    ask: &mut dyn FnMut(&str) -> bool,
+) -> Result<(), Problem> {
     let shown = directory.display();
     // What cannot be looked at may be a log too.
     let has_log = match waystage::log::outline(directory) {
-        Ok(outline) => !outline.segments.is_empty() || !outline.others.is_empty(),
+        Ok(outline) => !outline.segments.is_empty(),
         Err(LogError::NoLog(_)) => false,
         Err(_) => directory.exists(),
     };
-    if has_log && !options.yes {
+    if has_log && !is_meant && !ask(&format!("Remove the log in {shown} and begin anew?")) {
         let help = "add --yes if what the log holds may go: unfinished records, dead letters, \
                     and where the inputs stand";
-        let refused = || Problem::new(format!("--fresh removes the log in {shown}"), help);
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(refused());
-        }
-        eprint_question(&format!("remove the log in {shown} and begin anew? [y/N] "));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map_err(|_unread| refused())?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            return Err(refused());
-        }
+        return Err(Problem::new(format!("--fresh removes the log in {shown}"), help));
     }
     let error = |error: LogError| wrong(&BusError::Log(error), directory);
     Log::discard(directory).map(drop).map_err(error)
-}
-
-fn eprint_question(words: &str) {
-    let mut talk = io::stderr();
-    // A terminal that cannot be written to will not be read either.
-    let _ = talk.write_all(words.as_bytes()).and_then(|()| talk.flush());
 }
 
 /// What is wrong with a log, and what to do.

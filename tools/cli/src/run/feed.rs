@@ -354,23 +354,22 @@ impl Input<'_> {
     /// one to be remembered.
     fn offer(
         &mut self,
-        envelope: Envelope<Record>,
+        mut envelope: Envelope<Record>,
         place: Place,
         id: Option<EnvelopeId>,
     ) -> Result<(), Halt> {
         let Feed { publisher, ledger, window, waits_for_room, .. } = &mut *self.feed;
-        let mut published = publisher.publish(envelope);
-        while let Err(error) = &published
-            && error.reason == Refused::Full
-            && *waits_for_room
-            && !ledger.is_stopped()
-        {
-            // The position of the next one would pass over it for good.
-            published = match published {
-                Err(error) => publisher.publish(*error.envelope),
-                done => done,
-            };
-        }
+        let published = loop {
+            match publisher.publish(envelope) {
+                Err(error)
+                    if error.reason == Refused::Full && *waits_for_room && !ledger.is_stopped() =>
+                {
+                    // The position of the next one would pass over it for good.
+                    envelope = *error.envelope;
+                }
+                done => break done,
+            }
+        };
         match published {
             Ok(()) => {
                 ledger.sent.fetch_add(1, Ordering::Relaxed);

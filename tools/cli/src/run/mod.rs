@@ -32,7 +32,7 @@ pub mod tally;
 pub mod unique;
 pub mod watch;
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use serde_json::{Value, json};
 use waystage::OnFull;
@@ -63,6 +63,15 @@ impl Console<'_> {
     /// Says something on standard error; that it cannot be said is no failure.
     pub fn say(&mut self, line: &dyn std::fmt::Display) {
         let _ = writeln!(self.talk, "{line}");
+    }
+
+    /// Asks, and says whether the answer was yes.
+    pub fn ask(&mut self, question: &str, answers: &mut dyn BufRead) -> bool {
+        let _ = write!(self.talk, "{question} [y/N] ");
+        let _ = self.talk.flush();
+        let mut answer = String::new();
+        let is_read = answers.read_line(&mut answer).is_ok();
+        is_read && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
     /// Prints a JSON document.
@@ -150,7 +159,11 @@ pub fn run(
     interrupt: &Interrupt,
     console: &mut Console<'_>,
 ) -> io::Result<Exit> {
-    let prepared = match prepare(flow, options) {
+    let mut ask = |question: &str| {
+        let can_answer = io::stdin().is_terminal() && io::stderr().is_terminal();
+        can_answer && console.ask(question, &mut io::stdin().lock())
+    };
+    let prepared = match prepare(flow, options, &mut ask) {
         Ok(prepared) => prepared,
         Err(problems) => {
             for problem in &problems {
@@ -223,5 +236,23 @@ fn on_full(policy: OnFull) -> String {
         OnFull::DropOldest => "drop-oldest".to_owned(),
         OnFull::Block(limit) => format!("block {}", crate::words::time(limit)),
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Console;
+
+    #[test]
+    fn only_yes_is_yes() {
+        for (answer, want) in
+            [("y\n", true), ("Yes", true), ("", false), ("n\n", false), ("yy", false)]
+        {
+            let (mut data, mut talk) = (Vec::new(), Vec::new());
+            let mut console = Console { data: &mut data, talk: &mut talk };
+            assert_eq!(console.ask("Purge 3?", &mut answer.as_bytes()), want, "{answer:?}");
+            assert_eq!(talk, b"Purge 3? [y/N] ");
+            assert!(data.is_empty());
+        }
     }
 }

@@ -41,17 +41,25 @@ pub struct Prepared {
     pub begin_ms: u64,
 }
 
-/// Builds everything.
+/// Builds everything; `ask` answers the question whether the log of `--fresh` may go.
 ///
 /// # Errors
 /// Everything that is wrong.
-pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>> {
+pub fn prepare(
+    flow: &Flow,
+    options: &Options,
+    ask: &mut dyn FnMut(&str) -> bool,
+) -> Result<Prepared, Vec<Problem>> {
     let begin_ms = SystemClock::new().wall_ms();
     let mut problems = Vec::new();
     let mut sources = sources(flow, options).unwrap_or_else(|found| {
         problems.extend(found);
         Vec::new()
     });
+    if options.fresh && flow.durable.is_none() {
+        let help = "leave it out: without [durable] every run begins anew";
+        problems.push(Problem::new("--fresh is for a flow with a log", help));
+    }
     let settings = settings(flow, options).map_err(|problem| problems.push(problem)).ok();
     let (Some(settings), true) = (settings, problems.is_empty()) else {
         return Err(problems);
@@ -72,7 +80,11 @@ pub fn prepare(flow: &Flow, options: &Options) -> Result<Prepared, Vec<Problem>>
         Some(durable) => {
             // All that can be wrong with them is found before the log is touched.
             drop(open()?);
-            let bus = durable::start(flow, durable, settings, &wanted, options).map_err(one)?;
+            if options.fresh {
+                let directory = durable::directory(flow, durable);
+                durable::begin_anew(&directory, options.yes, ask).map_err(one)?;
+            }
+            let bus = durable::start(flow, durable, settings, &wanted).map_err(one)?;
             let outputs = output::sinks(&wanted, |name| bus.sink(name));
             (bus, Some(outputs))
         }

@@ -52,6 +52,16 @@ fn tree(folder: &Path) -> Vec<(PathBuf, String)> {
     all
 }
 
+/// Both take it, and the first makes nothing.
+fn fine(scratch: &Scratch) {
+    let before = tree(&scratch.path(""));
+    let said = scratch.run(&["check", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(tree(&scratch.path("")), before, "check touches nothing");
+    let said = scratch.run(&["run", "flow.toml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
 /// Both refuse, and nothing is made or emptied.
 fn refused(scratch: &Scratch, of_check: &[&str], of_run: &[&str]) {
     let before = tree(&scratch.path(""));
@@ -109,12 +119,7 @@ fn what_links_lead_to_can_be_written() {
         ("made/../made/file", "made/deep/file"),
     ] {
         let scratch = scratch(one, other);
-        let before = tree(&scratch.path(""));
-        let said = scratch.run(&["check", "flow.toml"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(tree(&scratch.path("")), before, "check touches nothing");
-        let said = scratch.run(&["run", "flow.toml"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        fine(&scratch);
         assert_eq!((scratch.lines(one), scratch.lines(other)), (3, 3));
     }
 }
@@ -132,10 +137,5 @@ fn a_durable_flow_and_no_log_is_made() {
     let scratch = scratch("made/one", "made/other");
     let flow = scratch.read("flow.toml");
     scratch.put("flow.toml", format!("{flow}[durable]\ndir = \"log\"\n"));
-    let before = tree(&scratch.path(""));
-    let said = scratch.run(&["check", "flow.toml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(tree(&scratch.path("")), before, "check touches nothing");
-    let said = scratch.run(&["run", "flow.toml"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    fine(&scratch);
 }

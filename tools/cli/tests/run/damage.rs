@@ -5,9 +5,11 @@ use std::os::unix::fs::symlink;
 use serde_json::Value;
 use waystage::envelope::codec::Parts;
 use waystage::log::entry::Entry;
-use waystage::log::{Log, Sync};
+use waystage::log::Log;
 
-use crate::journal::{accept, body, everything, file, flow_log, id, plain_log, settings, tamper};
+use crate::journal::{
+    accept, body, everything, file, flow_log, id, settings, tamper, torn_log,
+};
 use crate::support::{Scratch, number};
 
 fn scratch() -> Scratch {
@@ -80,13 +82,7 @@ fn zeros_with_records_behind_them_are_no_end() {
 
 #[test]
 fn a_torn_tail_is_noted() {
-    let scratch = Scratch::new();
-    let log = plain_log(&scratch.path("log"), Sync::Each, 3);
-    log.flush().unwrap();
-    let _receipt = log.append(&[1; 1_000]).unwrap();
-    log.flush().unwrap();
-    drop(log);
-    tamper(&scratch.path("log"), 1, |bytes| bytes[2_048..].fill(0));
+    let scratch = torn_log();
     for command in ["stat", "dump"] {
         let said = scratch.run(&["log", command, "log"]);
         assert_eq!(said.code, Some(0), "{said:?}");

@@ -419,3 +419,20 @@ fn no_line_is_lost_while_a_backlog_is_worked_through() {
     assert!(number(&document, "/recovered") > 0);
     assert_eq!(lines_once(&scratch, "out.ndjson"), 300);
 }
+
+/// `--fresh` asks only where there is a log to lose, and is nothing for a flow without one.
+#[test]
+fn fresh_is_for_a_log() {
+    let scratch = scratch("");
+    fs::create_dir_all(scratch.path("var/log")).unwrap();
+    scratch.put("var/log/notes.txt", "no log of anybody's");
+    let said = scratch.run(&["run", "flow.toml", "--fresh"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(scratch.read("var/log/notes.txt"), "no log of anybody's");
+    let (before, after) = (scratch.read("out.ndjson"), flow("").replace("dir = \"var/log\"\n", ""));
+    scratch.put("flow.toml", after.replace("[durable]\n", ""));
+    let said = scratch.run(&["run", "flow.toml", "--fresh", "--yes"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.talk.contains("for a flow with a log"), "{said:?}");
+    assert_eq!(scratch.read("out.ndjson"), before);
+}

@@ -9,6 +9,8 @@ use waystage::log::entry::{CauseCode, DurableLevel, Entry};
 use waystage::log::segment;
 use waystage::log::{Log, LogSettings, Sync};
 
+use crate::support::Scratch;
+
 pub(crate) fn id(number: u64) -> EnvelopeId {
     EnvelopeId::from_key(&number.to_le_bytes())
 }
@@ -83,4 +85,16 @@ pub(crate) fn tamper(path: &Path, number: u64, change: impl FnOnce(&mut Vec<u8>)
 pub(crate) fn everything(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| (path.clone(), std::fs::read(&path).unwrap_or_default())).collect()
+}
+
+/// A folder with a log, of whose last record the second half never arrived.
+pub(crate) fn torn_log() -> Scratch {
+    let scratch = Scratch::new();
+    let log = plain_log(&scratch.path("log"), Sync::Each, 3);
+    log.flush().unwrap();
+    let _receipt = log.append(&[1; 1_000]).unwrap();
+    log.flush().unwrap();
+    drop(log);
+    tamper(&scratch.path("log"), 1, |bytes| bytes[2_048..].fill(0));
+    scratch
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use waystage::log::{Log, Sync};
 
-use crate::journal::{accept, everything, flow_log, id, plain_log, settings, tamper};
+use crate::journal::{accept, everything, flow_log, id, plain_log, settings, tamper, torn_log};
 use crate::support::{Said, Scratch, number};
 
 /// A log of thirty envelopes in several segments.
@@ -198,14 +198,7 @@ fn verify_names_segment_offset_and_kind_of_damage() {
 
 #[test]
 fn a_torn_tail_is_no_damage() {
-    let scratch = Scratch::new();
-    let log = plain_log(&scratch.path("log"), Sync::Each, 3);
-    log.flush().unwrap();
-    let _receipt = log.append(&[1; 1_000]).unwrap();
-    log.flush().unwrap();
-    drop(log);
-    // The second half of the last record never arrived.
-    tamper(&scratch.path("log"), 1, |bytes| bytes[2_048..].fill(0));
+    let scratch = torn_log();
     let (document, said) = scratch.json(&["log", "verify", "log"]);
     let torn: Vec<_> =
         document["findings"].as_array().unwrap().iter().map(|found| &found["torn"]).collect();

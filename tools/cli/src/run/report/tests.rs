@@ -37,7 +37,7 @@ fn report() -> Report {
     let path = folder.path().join("flow.toml");
     let (flow, _) = flow::parse(FLOW, &path).unwrap();
     let options = Options::new(&path);
-    let prepared = prepare(&flow, &options).unwrap();
+    let prepared = prepare(&flow, &options, &mut |_| false).unwrap();
     let (mut data, mut talk) = (Vec::new(), Vec::new());
     let mut console = Console { data: &mut data, talk: &mut talk };
     let watched = watch(prepared, &options, &Interrupt::never(), &mut console);

@@ -107,8 +107,9 @@ impl<P: Send + 'static> Journal<P> {
     where
         P: Payload,
     {
-        let state = recovered.as_ref().map_or_else(|| Ok(State::default()), Recovered::state)?;
-        let last = recovered.and_then(|recovered| recovered.checkpoint).map(|last| last.end);
+        let last = recovered.as_ref().and_then(|recovered| recovered.checkpoint);
+        let last = last.map(|last| last.end);
+        let state = recovered.map_or_else(|| Ok(State::default()), Recovered::into_state)?;
         let checkpoint = last.map_or((1, 0), |end| (end.lowest, end.number));
         let journal = Self {
             wire: Wire::new(),

@@ -87,12 +87,6 @@ pub enum LogError {
         /// The first that is still there.
         first: u64,
     },
-    /// What was added to output files may not be there yet, and these are not known here.
-    #[error(
-        "the log in `{0}` was not closed, and what its last records added to outputs may not be \
-         there; let the bus that has these outputs open the log first"
-    )]
-    Unsettled(String),
     /// The directory holds no segment.
     #[error("there is no log in `{0}`")]
     NoLog(String),

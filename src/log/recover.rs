@@ -15,6 +15,7 @@ use super::region::Region;
 pub use super::segment::Location;
 use super::segment::{self, HEADER_BYTES, HeaderFault, SegmentHeader};
 use super::sink::{self, SinkFile};
+use super::state::State;
 use super::survey::{Survey, survey};
 
 /// Zeros are written in pieces of this size when a tail is cut.
@@ -31,6 +32,8 @@ pub struct Recovered {
     pub checkpoint: Option<Complete>,
     /// The numbers of older segments that are still there, which nothing needs.
     pub unneeded: Vec<u64>,
+    /// What is true after it, if that was looked at already.
+    pub(super) state: Option<State>,
 }
 
 /// One segment of a recovered log.
@@ -173,13 +176,13 @@ pub(crate) fn inspect_before(
             let unneeded = numbers[..index + start].to_vec();
             let segments = segments.into_iter().skip(start).collect();
             let checkpoint = Some(checkpoint);
-            return Ok(Some(Recovered { segments, verdict, checkpoint, unneeded }));
+            return Ok(Some(Recovered { segments, verdict, checkpoint, unneeded, state: None }));
         }
     }
     let surveys: Vec<&Survey> = segments.iter().map(|segment| &segment.survey).collect();
     let Some(verdict) = from_the_beginning(&surveys)? else { return Ok(None) };
     let (segments, unneeded) = (segments.into(), Vec::new());
-    Ok(Some(Recovered { segments, verdict, checkpoint: None, unneeded }))
+    Ok(Some(Recovered { segments, verdict, checkpoint: None, unneeded, state: None }))
 }
 
 /// The verdict over all segments of a log without a checkpoint; `None` where there is no segment.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::background::Background;
 use super::disk::Disk;
 use super::error::LogError;
-use super::fold::fold_record;
 use super::folder::{Folder, WritePath};
 use super::frame::{Kind, Record};
 use super::read::{Follower, Start, lookup, numbers};
 use super::receipt::Receipt;
 use super::recover::{Recovered, recover};
+use super::restore::fold_at;
 use super::segment::{self, Location};
 use super::settings::{LogSettings, Sync};
 use super::sink::SinkFile;
@@ -159,11 +159,7 @@ impl Log {
     /// As [`append`](Self::append), or what the state does not allow; then nothing was changed.
     pub(crate) fn append_entries(&self, state: &mut State, body: &[u8]) -> Result<u64, LogError> {
         self.append_if(Kind::Entries, body, &mut |sequence, location| {
-            fold_record(state, sequence, location, body).map_err(|source| LogError::Record {
-                name: segment::name(location.segment),
-                offset: location.offset,
-                source,
-            })
+            fold_at(state, sequence, location, body)
         })
     }
 

@@ -348,3 +348,19 @@ fn an_output_that_is_not_given_is_asked_for() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A bus that was shut down begins no sinks any more: their files may be another bus's by then.
+#[test]
+fn a_bus_that_has_ended_empties_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("deep/out.txt");
+    fs::create_dir(directory.path().join("deep")).unwrap();
+    fs::write(&out, "kept\n").unwrap();
+    let mut with = settings(directory.path());
+    with.sinks[0].empties = true;
+    let nobody = BusSettings { workers: 0, ..BusSettings::default() };
+    let bus: Bus<String> = Bus::start_durable(nobody, &with).unwrap();
+    assert!(bus.shutdown(LIMIT).drained);
+    assert!(matches!(bus.recover(Missing::Refuse), Err(BusError::Log(LogError::Closed))));
+    assert_eq!(fs::read_to_string(&out).unwrap(), "kept\n");
+}

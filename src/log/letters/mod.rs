@@ -15,7 +15,7 @@ mod claim;
 mod filter;
 mod form;
 mod look;
-pub(in crate::log) mod open;
+mod open;
 mod plan;
 
 pub(crate) use claim::{Claim, claim};

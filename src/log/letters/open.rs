@@ -4,14 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::disk::Disk;
-use super::super::entry::{CAUSE_HEADER, Entry, EntryNumber, entries};
+use super::super::entry::{CAUSE_HEADER, Entry, EntryNumber};
 use super::super::error::LogError;
 use super::super::folder::Folder;
-use super::super::frame::Kind;
 use super::super::read::outline;
-use super::super::recover::{Recovered, inspect};
+use super::super::recover::Recovered;
 use super::super::settings::LogSettings;
-use super::super::sink::with_all_additions;
 use super::super::state::Letter;
 use super::super::store::Log;
 use super::look::{missing, unreadable};
@@ -69,14 +67,9 @@ impl OpenLetters {
         }
         let folder = Folder::unlocked(path).map_err(LogError::storage("open", &shown))?;
         let folder: Arc<dyn Disk> = Arc::new(folder);
-        let (log, recovered) = Log::open_with(path, settings, &mut || {
-            // Opening makes safe what is there, and only a bus with its sinks can say whether that
-            // agrees with them.
-            if has_unsafe_additions(&*folder)? {
-                return Err(LogError::Unsettled(shown.clone()));
-            }
-            Ok(None)
-        })?;
+        // Opening makes safe what is there, and only a bus with its sinks can say whether that
+        // agrees with them: none is given, so what is not safe of them is an error.
+        let (log, recovered) = Log::open_with(path, settings, &mut || Ok(Some(Vec::new())))?;
         Self::on(log, recovered, folder)?.ok_or(LogError::NoLog(shown))
     }
 
@@ -217,19 +210,4 @@ impl OpenLetters {
         self.log.wake();
         Ok(())
     }
-}
-
-/// Whether records that are not known to be durable added something to sinks.
-pub(in crate::log) fn has_unsafe_additions(disk: &dyn Disk) -> Result<bool, LogError> {
-    let Some(found) = inspect(disk)? else { return Ok(false) };
-    let found = with_all_additions(disk, found);
-    let mut has_some = false;
-    found.visit_from(found.verdict.watermark + 1, |_, record| {
-        if record.stamp.kind == Kind::Entries {
-            let body = record.body();
-            has_some |= entries(&body).any(|entry| matches!(entry, Ok(Entry::Sink { .. })));
-        }
-        Ok::<(), LogError>(())
-    })?;
-    Ok(has_some)
 }

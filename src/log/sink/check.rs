@@ -1,6 +1,5 @@
 //! The sinks when a log is opened: what the log says of them is there, or the log ends before it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{PIECE_BYTES, SinkFault, SinkFile, checksum, checksum_on};
@@ -9,7 +8,7 @@ use crate::log::entry::{Entry, Sink, entries};
 use crate::log::error::LogError;
 use crate::log::frame::Kind;
 use crate::log::recover::{Recovered, inspect_before};
-use crate::log::segment::Location;
+use crate::log::restore::fold_at;
 use crate::log::state::State;
 use crate::sync::lock;
 
@@ -27,59 +26,73 @@ pub(crate) fn agree(
 ) -> Result<Recovered, LogError> {
     let mut recovered = with_all_additions(disk, recovered);
     let watermark = recovered.verdict.watermark;
-    let before = recovered
-        .checkpoint
-        .map_or_else(|| Ok(State::default()), |checkpoint| recovered.state_at(checkpoint))?;
-    let known = |file: &&Arc<SinkFile>| before.sink(file.name.as_bytes());
-    let mut safe: BTreeMap<usize, Sink> =
-        files.iter().filter_map(|file| Some((file.number, known(&file)?))).collect();
-    let mut later: Vec<(u64, Location, usize, Sink)> = Vec::new();
-    recovered.visit_from(before.sequence() + 1, |location, record| {
-        if record.stamp.kind != Kind::Entries {
+    let mut state = recovered.state_before()?;
+    let (mut is_checked, mut end) = (false, None);
+    recovered.visit_from(state.sequence() + 1, |location, record| {
+        if end.is_some() || record.stamp.kind != Kind::Entries {
             return Ok(());
         }
-        // What is no entry is told when the records are folded.
-        for entry in entries(&record.body()).map_while(Result::ok) {
-            let Entry::Sink { name, sink } = entry else { continue };
-            let sequence = record.stamp.sequence;
-            let Some(file) = files.iter().find(|file| file.name.as_bytes() == name) else {
-                if sequence > watermark && sink.added > 0 {
-                    let name = String::from_utf8_lossy(name).into_owned();
-                    return Err(LogError::SinkNotGiven(name));
-                }
-                continue;
-            };
-            if sequence <= watermark {
-                safe.insert(file.number, sink);
-            } else {
-                later.push((sequence, location, file.number, sink));
+        let (sequence, body) = (record.stamp.sequence, record.body());
+        if sequence > watermark {
+            if !std::mem::replace(&mut is_checked, true) {
+                check_safe(&state, files)?;
+            }
+            if !is_there(&body, files)? {
+                end = Some((sequence, location));
+                return Ok(());
             }
         }
-        Ok(())
+        fold_at(&mut state, sequence, location, &body)
     })?;
-    for (&number, &sink) in &safe {
-        let file = &files[number];
-        if let Some(fault) = file.differs(sink)? {
-            let (name, path) = (file.name.to_string(), file.path.display().to_string());
-            return Err(LogError::Sink { name, path, fault });
-        }
+    if !is_checked {
+        check_safe(&state, files)?;
     }
-    for (sequence, location, number, sink) in later {
-        if files[number].differs(sink)?.is_some() {
-            recovered.cut_before(sequence, location);
-            break;
-        }
-        files[number].write_again(sink)?;
+    if let Some((sequence, location)) = end {
+        recovered.cut_before(sequence, location);
     }
     for file in files {
         file.storage.sync().map_err(file.storage_error("flush"))?;
     }
+    recovered.state = Some(state);
     Ok(recovered)
+}
+
+/// Whether the files hold what is known to have been durable.
+fn check_safe(state: &State, files: &[Arc<SinkFile>]) -> Result<(), LogError> {
+    for file in files {
+        if let Some(sink) = state.sink(file.name.as_bytes())
+            && let Some(fault) = file.differs(sink)?
+        {
+            let (name, path) = (file.name.to_string(), file.path.display().to_string());
+            return Err(LogError::Sink { name, path, fault });
+        }
+    }
+    Ok(())
+}
+
+/// Whether what a record added to sinks is there; then it is written again.
+fn is_there(body: &[u8], files: &[Arc<SinkFile>]) -> Result<bool, LogError> {
+    // What is no entry is told when the record is folded.
+    for entry in entries(body).map_while(Result::ok) {
+        let Entry::Sink { name, sink } = entry else { continue };
+        let file = files.iter().find(|file| file.name.as_bytes() == name);
+        let Some(file) = file else {
+            if sink.added == 0 {
+                continue;
+            }
+            return Err(LogError::SinkNotGiven(String::from_utf8_lossy(name).into_owned()));
+        };
+        if file.differs(sink)?.is_some() {
+            return Ok(false);
+        }
+        file.write_again(sink)?;
+    }
+    Ok(true)
 }
 
 /// The log from a checkpoint that was durable, if there still is one: then all that was added to
 /// sinks since the last flush is in the records behind it.
-pub(crate) fn with_all_additions(disk: &dyn Disk, recovered: Recovered) -> Recovered {
+fn with_all_additions(disk: &dyn Disk, recovered: Recovered) -> Recovered {
     match recovered.checkpoint {
         Some(checkpoint) if checkpoint.sequence > recovered.verdict.watermark => {
             match inspect_before(disk, checkpoint.sequence) {
@@ -103,6 +116,9 @@ pub(crate) fn settle<'a>(
 ) -> Result<Vec<(&'a SinkFile, Sink)>, LogError> {
     let mut new = Vec::new();
     for file in files {
+        if lock(&file.known).is_closed {
+            return Err(LogError::Closed);
+        }
         if let Some(sink) = state.sink(file.name.as_bytes()) {
             lock(&file.known).end = Some(sink);
             file.trim()?;
@@ -123,22 +139,36 @@ pub(crate) fn settle<'a>(
 }
 
 impl SinkFile {
+    /// Calls `visit` with what was added, in pieces, and where each stands.
+    ///
+    /// # Errors
+    /// What the storage says, and the first one of `visit`.
+    fn added(
+        &self,
+        sink: Sink,
+        mut visit: impl FnMut(&[u8], u64) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
+        let mut offset = sink.length - sink.added;
+        let mut piece = vec![0; PIECE_BYTES];
+        while offset < sink.length {
+            let left = usize::try_from(sink.length - offset).unwrap_or(PIECE_BYTES);
+            let piece = &mut piece[..left.min(PIECE_BYTES)];
+            self.storage.read(piece, offset).map_err(self.storage_error("read"))?;
+            visit(piece, offset)?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Writes once more what was added. A flush that failed in another process may have left it in
     /// memory only, where the next flush takes it for written.
     ///
     /// # Errors
     /// What the storage says.
     fn write_again(&self, sink: Sink) -> Result<(), LogError> {
-        let mut offset = sink.length.saturating_sub(sink.added);
-        let mut piece = vec![0; PIECE_BYTES];
-        while offset < sink.length {
-            let left = usize::try_from(sink.length - offset).unwrap_or(PIECE_BYTES);
-            let piece = &mut piece[..left.min(PIECE_BYTES)];
-            self.storage.read(piece, offset).map_err(self.storage_error("read"))?;
-            self.storage.write(piece, offset).map_err(self.storage_error("write again"))?;
-            offset += piece.len() as u64;
-        }
-        Ok(())
+        self.added(sink, |piece, offset| {
+            self.storage.write(piece, offset).map_err(self.storage_error("write again"))
+        })
     }
 
     /// How the file differs from what a record says of it.
@@ -154,17 +184,12 @@ impl SinkFile {
         if found < sink.length {
             return Ok(Some(SinkFault::Shorter { expected: sink.length, found }));
         }
-        let mut offset = sink.length.saturating_sub(sink.added);
-        let fault = SinkFault::Changed { offset };
         let mut checksum = 0;
-        let mut piece = vec![0; PIECE_BYTES];
-        while offset < sink.length {
-            let left = usize::try_from(sink.length - offset).unwrap_or(PIECE_BYTES);
-            let piece = &mut piece[..left.min(PIECE_BYTES)];
-            self.storage.read(piece, offset).map_err(self.storage_error("read"))?;
+        self.added(sink, |piece, _| {
             checksum = checksum_on(checksum, piece);
-            offset += piece.len() as u64;
-        }
+            Ok(())
+        })?;
+        let fault = SinkFault::Changed { offset: sink.length - sink.added };
         Ok((checksum != sink.checksum).then_some(fault))
     }
 }

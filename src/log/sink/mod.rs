@@ -32,7 +32,7 @@ use super::error::LogError;
 use super::flusher::Flusher;
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock};
 
-pub(crate) use check::{agree, settle, with_all_additions};
+pub(crate) use check::{agree, settle};
 pub(crate) use file::{RegularFile, SinkStorage};
 pub(crate) use writes::{Writes, Written};
 

@@ -109,10 +109,10 @@ impl SinkFile {
     /// Lets nobody add to it any more.
     pub(crate) fn close(&self) {
         let end = self.take_turn();
+        // What attempts without a settlement left; else it goes at the next opening.
+        drop(self.trim());
+        lock(&self.known).is_closed = true;
         if end.is_some() {
-            // What attempts without a settlement left; else it goes at the next opening.
-            drop(self.trim());
-            lock(&self.known).is_closed = true;
             self.give_turn(end);
         }
         self.storage.release();

@@ -7,17 +7,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 
-mod gate;
 mod message;
 mod ours;
-mod statistics;
 mod theirs;
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use statistics::Summary;
+use waystage_peers::gate;
+use waystage_peers::statistics::Summary;
 
 /// Time per message of one run of a shape.
 type Run = fn(u64) -> Duration;

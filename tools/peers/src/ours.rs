@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use waystage::{Bus, BusSettings, Envelope, OnFull, Pin, Slip, StageSettings};
 
-use crate::gate::{free, pin};
 use crate::message::{Check, Message};
+use waystage_peers::gate::{free, pin};
 
 const BATCH: u64 = 32;
 

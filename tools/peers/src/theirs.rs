@@ -7,8 +7,8 @@ use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::Backoff;
 use waystage::{Bus, BusSettings, Envelope};
 
-use crate::gate::pin;
 use crate::message::{Check, Message};
+use waystage_peers::gate::{free, pin};
 
 const CAPACITY: usize = 1024;
 
@@ -234,6 +234,6 @@ pub fn channel_fan(messages: u64) -> Duration {
 
 /// Runs on a thread that may use every core, whatever the caller was pinned to.
 fn unpinned(body: impl FnOnce() -> Duration + Send) -> Duration {
-    crate::gate::free();
+    free();
     body()
 }

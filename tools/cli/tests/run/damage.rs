@@ -4,12 +4,10 @@ use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 use waystage::envelope::codec::Parts;
-use waystage::log::entry::Entry;
 use waystage::log::Log;
+use waystage::log::entry::Entry;
 
-use crate::journal::{
-    accept, body, everything, file, flow_log, id, settings, tamper, torn_log,
-};
+use crate::journal::{accept, body, everything, file, flow_log, id, settings, tamper, torn_log};
 use crate::support::{Scratch, number};
 
 fn scratch() -> Scratch {

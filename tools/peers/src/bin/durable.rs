@@ -7,13 +7,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 
-#[path = "../gate.rs"]
-mod gate;
-#[path = "../interleaved.rs"]
-mod interleaved;
-#[path = "../statistics.rs"]
-mod statistics;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,8 +14,7 @@ use waystage::log::{Log, LogSettings, Sync};
 use waystage::{
     Bus, BusSettings, DurableSettings, Envelope, Level, Missing, OnFull, StageSettings,
 };
-
-use interleaved::{Shape, compare_all};
+use waystage_peers::interleaved::{Shape, compare_all};
 
 /// Bytes of the records that one such envelope appends: its accept, and its end.
 const RECORDS: [usize; 2] = [208, 24];

@@ -7,19 +7,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "a harness reads the machine's clock")]
 
-#[path = "../gate.rs"]
-mod gate;
-#[path = "../interleaved.rs"]
-mod interleaved;
-#[path = "../statistics.rs"]
-mod statistics;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use waystage::log::{Log, LogSettings, Receipt, Sync};
-
-use interleaved::{Shape, compare_all};
+use waystage_peers::interleaved::{Shape, compare_all};
 
 const SHAPES: &[Shape] = &[
     Shape {

@@ -6,13 +6,15 @@
 //! Operations are counted and can be made to fail: from the n-th on (a crash), or only the n-th (an
 //! error). After a failed flush the cache holds what the medium does not, as kernels do it.
 
+mod sink;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use self::sink::SimulatedSink;
 use super::disk::{Disk, FileFlusher, FileReader, FileWriter, Opened, Stable};
 use super::region::{Region, RegionWriter};
-use super::sink::SinkStorage;
 use super::torn::SECTOR_BYTES;
 use crate::sync::{Mutex, lock};
 
@@ -416,63 +418,6 @@ impl FileReader for SimulatedReader {
             state.bytes_read += count;
             Ok(count)
         })
-    }
-}
-
-/// A file that is added to and cut.
-#[derive(Debug)]
-pub(crate) struct SimulatedSink {
-    disk: SimulatedDisk,
-    file: usize,
-}
-
-impl SinkStorage for SimulatedSink {
-    fn identity(&self) -> io::Result<(u64, u64)> {
-        Ok((1, self.file as u64))
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.disk.with(|state| state.files[self.file].cache.len()) as u64)
-    }
-
-    fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        let offset = usize::try_from(offset).map_err(io::Error::other)?;
-        self.disk.with(|state| {
-            let held = state.files[self.file].cache.get(offset..offset + bytes.len());
-            bytes.copy_from_slice(held.ok_or(io::ErrorKind::UnexpectedEof)?);
-            Ok(())
-        })
-    }
-
-    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let offset = usize::try_from(offset).map_err(io::Error::other)?;
-        self.disk.with(|state| {
-            let failed = state.operate();
-            let file = &mut state.files[self.file];
-            let written = if failed.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
-            let end = file.cache.len().max(offset + written.len());
-            file.cache.resize(end, 0);
-            file.write(offset, written);
-            failed
-        })
-    }
-
-    fn set_size(&self, size: u64) -> io::Result<()> {
-        let size = usize::try_from(size).map_err(io::Error::other)?;
-        self.disk.with(|state| {
-            state.operate()?;
-            // Until it is flushed a power cut brings back what was cut off.
-            state.files[self.file].cache.resize(size, 0);
-            Ok(())
-        })
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        SimulatedFlusher { disk: self.disk.clone(), file: self.file }.flush()
-    }
-
-    fn sync_name(&self) -> io::Result<()> {
-        self.disk.with(State::operate)
     }
 }
 
